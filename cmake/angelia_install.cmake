@@ -1,0 +1,1 @@
+# Installed libraries, CMake package and pkg-config: written with the facade.
