@@ -1,10 +1,18 @@
-# angelia_module(<name> [DEPS <modules>] [LIBS <targets>] [TEST_LIBS <targets>])
+# angelia_module(<name> [DEPS <modules>] [LIBS <targets>] [TEST_LIBS <targets>] [TEST_DEPS <modules>] [FOLDERS <folders>] [EXCLUDE <regex>])
 #   One folder is one module: every *.cpp below it (except *_test.cpp and *_bench.cpp) makes the static library
 #   angelia_<name>; every *_test.cpp makes the one test program <name>_test (a unity build), registered with ctest
-#   under the label "unit".
+#   under the label "unit". FOLDERS: take these folders instead of the current one. EXCLUDE: leave out files whose path
+#   matches; for a part of the folder that is a library of its own so that its edit cycle stays short.
 function(angelia_module name)
-    cmake_parse_arguments(M "" "" "DEPS;LIBS;TEST_LIBS;TEST_DEPS" ${ARGN})
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+    cmake_parse_arguments(M "" "EXCLUDE" "DEPS;LIBS;TEST_LIBS;TEST_DEPS;FOLDERS" ${ARGN})
+    if(NOT M_FOLDERS)
+        set(M_FOLDERS ${CMAKE_CURRENT_SOURCE_DIR})
+    endif()
+    list(TRANSFORM M_FOLDERS APPEND /*.cpp)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${M_FOLDERS})
+    if(M_EXCLUDE)
+        list(FILTER sources EXCLUDE REGEX "${M_EXCLUDE}")
+    endif()
     set(tests ${sources})
     list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
     list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
