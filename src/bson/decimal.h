@@ -13,7 +13,11 @@ std::optional<std::int64_t> decimal_to_int64(Decimal128 value);  ///< only when 
 double decimal_to_double(Decimal128 value);                      ///< nearest double
 Decimal128 decimal_from_int64(std::int64_t value);
 Decimal128 decimal_from_double(double value);                    ///< exact where 34 digits suffice, else rounded
-Decimal128 decimal_add(Decimal128 a, Decimal128 b);
+/// As MongoDB widens a double before arithmetic: rounded to 15 significant digits (0.1 becomes 0.100000000000000).
+Decimal128 decimal_from_double_15_digits(double value);
+Decimal128 decimal_add(Decimal128 a, Decimal128 b);              ///< ties to even, as all arithmetic here
+Decimal128 decimal_multiply(Decimal128 a, Decimal128 b);
+/// Reads the string form of the BSON decimal128 specification; nothing when it is malformed, out of range or would have to be rounded.
 std::optional<Decimal128> decimal_from_string(std::string_view text);
 std::string decimal_to_string(Decimal128 value);                 ///< specification's string form
 bool decimal_is_nan(Decimal128 value);
