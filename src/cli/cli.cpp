@@ -1,0 +1,36 @@
+#include "cli/commands.h"
+
+#include <angelia/angelia.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace angelia::cli {
+namespace {
+
+constexpr AddCommand kCommands[] = {
+    add_serve,
+    add_version,
+};
+
+}  // namespace
+
+int run(int argc, char** argv) {
+    CLI::App app("Reliable messaging on the document database you already run", "angelia");
+    app.require_subcommand(1);
+    app.set_version_flag("--version", "angelia " + version());
+    app.footer("Exit codes: 0 ok, 1 failed, 2 usage, 3 unreachable, 4 no answer in time.\nHelp on a command: angelia COMMAND --help");
+    Invocation invocation;
+    for (const AddCommand add : kCommands) add(app, invocation);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& e) {
+        return app.exit(e);
+    } catch (const CLI::ParseError& e) {
+        app.exit(e);
+        return kUsage;
+    }
+    return invocation.run ? invocation.run() : static_cast<int>(kUsage);
+}
+
+}  // namespace angelia::cli
