@@ -3,6 +3,8 @@
 #   angelia_<name>; every *_test.cpp makes the one test program <name>_test (a unity build), registered with ctest
 #   under the label "unit". FOLDERS: take these folders instead of the current one. EXCLUDE: leave out files whose path
 #   matches; for a part of the folder that is a library of its own so that its edit cycle stays short.
+add_custom_target(unit_tests)  # every unit test program: what ./do test --quick builds
+
 function(angelia_module name)
     cmake_parse_arguments(M "" "EXCLUDE" "DEPS;LIBS;TEST_LIBS;TEST_DEPS;FOLDERS" ${ARGN})
     if(NOT M_FOLDERS)
@@ -27,11 +29,13 @@ function(angelia_module name)
         target_include_directories(angelia_${name} INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
         target_link_libraries(angelia_${name} INTERFACE ${deps} Threads::Threads)
     endif()
+    set_property(GLOBAL APPEND PROPERTY ANGELIA_MODULES ${name})
     if(ANGELIA_TESTS AND tests)
         add_executable(${name}_test ${tests})
         set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
         target_link_libraries(${name}_test PRIVATE angelia_${name} ${test_deps} ${M_TEST_LIBS} ${M_LIBS} GTest::gtest_main)
         add_test(NAME ${name} COMMAND ${name}_test)
         set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
+        add_dependencies(unit_tests ${name}_test)
     endif()
 endfunction()
