@@ -21,12 +21,15 @@ class ChangeStream {
     };
     virtual ~ChangeStream() = default;
 
-    /// What is ready now, possibly nothing; never waits. Errors end the stream and are repeated: ChangeStreamHistoryLost, ChangeStreamFatalError,
-    /// BSONObjectTooLarge, ShutdownInProgress (with the labels of contract 5.5).
+    /// What is ready now, possibly nothing; never waits. A call looks at a bounded number of entries: it may hand out nothing although it is
+    /// not at the end yet; then the token has moved and wake_once() answers at once. events_max 0 only fetches the token.
+    /// Errors end the stream and are repeated: ChangeStreamHistoryLost, ChangeStreamFatalError, BSONObjectTooLarge, NoMatchingDocument,
+    /// ShutdownInProgress (with their labels), CursorKilled after close(). After an invalidate: no events, `closed`, each time.
     virtual Result<Batch> poll(std::size_t events_max, std::size_t bytes_max) = 0;
 
     /// Runs `wake` once, as soon as poll() may have something new (at once if it has already) or the stream died. A later call replaces
-    /// the earlier one; an empty function cancels. Runs on the thread that advanced the watermark: only set a flag or post.
+    /// the earlier one; an empty function cancels, though a wake-up that has begun may still be running on another thread then. Runs on
+    /// the thread that advanced the watermark (or inside wake_once() itself) with no lock held: only set a flag or post.
     virtual void wake_once(std::function<void()> wake) = 0;
 
     virtual void close() = 0;
