@@ -10,6 +10,7 @@ find_library(BID_LIBRARY bidgcc000 REQUIRED)  # the variant with values, roundin
 add_library(angelia_dep_decimal INTERFACE)
 target_link_libraries(angelia_dep_decimal INTERFACE ${BID_LIBRARY})
 find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)  # header only
 if(ANGELIA_TESTS OR ANGELIA_FUZZ)
     find_package(GTest REQUIRED)
 endif()

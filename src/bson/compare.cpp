@@ -1,5 +1,6 @@
 #include <angelia/bson/compare.h>
 
+#include "bson/code_with_scope.h"
 #include "bson/decimal.h"
 
 #include <cmath>
@@ -66,22 +67,9 @@ int compare_pointer(std::string_view a, std::string_view b) {
     return compare_bytes(a, b);
 }
 
-/// int32 total, int32 size of the code, code, zero, scope.
-struct CodeWithScope {
-    std::string_view code;
-    DocumentView scope;
-};
-
-CodeWithScope split_code(ValueView v) {
-    std::int32_t code_size;
-    std::memcpy(&code_size, v.data() + 4, sizeof code_size);
-    const auto size = static_cast<std::size_t>(code_size);
-    return {{reinterpret_cast<const char*>(v.data() + 8), size - 1}, DocumentView(v.data() + 8 + size)};
-}
-
 int compare_code_with_scope(ValueView a, ValueView b) {
-    const CodeWithScope left = split_code(a);
-    const CodeWithScope right = split_code(b);
+    const CodeWithScope left = split_code_with_scope(a);
+    const CodeWithScope right = split_code_with_scope(b);
     const int order = compare_bytes(left.code, right.code);
     return order != 0 ? order : compare(left.scope, right.scope);
 }

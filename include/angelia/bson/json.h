@@ -10,11 +10,11 @@
 namespace angelia::bson {
 
 enum class JsonMode {
-    Canonical,  ///< keeps every type: {"$numberInt": "1"}
+    Canonical,  ///< keeps every type: {"$numberInt":"1"}
     Relaxed,    ///< plain numbers and ISO dates where nothing is lost that matters
 };
 
-/// One line. Source: MongoDB Extended JSON (v2) specification. Threads: safe.
+/// One line, no blanks between tokens. Source: MongoDB Extended JSON (v2) specification. Threads: safe.
 std::string to_json(DocumentView document, JsonMode mode = JsonMode::Relaxed);
 std::string to_json(ValueView value, JsonMode mode = JsonMode::Relaxed);
 /// Like to_json, spread over lines with two spaces of indentation, for people.
