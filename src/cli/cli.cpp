@@ -9,8 +9,7 @@ namespace angelia::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    add_serve,
-    add_version,
+    add_serve, add_publish, add_listen, add_request, add_status, add_demo, add_doctor, add_version, add_demo_node,
 };
 
 }  // namespace

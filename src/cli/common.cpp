@@ -80,6 +80,8 @@ SignalWatch::SignalWatch() {
 
 SignalWatch::~SignalWatch() = default;
 
+void SignalWatch::notify() { on_signal(0); }
+
 bool SignalWatch::stopped() const { return wait(milliseconds(0)); }
 
 bool SignalWatch::wait(std::optional<milliseconds> for_) const {

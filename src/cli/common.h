@@ -62,6 +62,8 @@ class SignalWatch {
     bool stopped() const;
     /// Waits for a signal at most `for_`; true when one came. nullopt waits for ever.
     bool wait(std::optional<milliseconds> for_ = std::nullopt) const;
+    /// As if a signal had come: ends wait(). Threads: safe.
+    static void notify();
 };
 
 bool stdout_is_terminal();

@@ -14,7 +14,7 @@ void add_version(CLI::App& app, Invocation& invocation) {
     command->add_option("-o,--output", *options, "table or json")->check(CLI::IsMember({"table", "json"}))->capture_default_str();
     command->callback([options, &invocation] {
         invocation.run = [options] {
-            fmt::print(*options == "json" ? "{{\"version\":\"{}\"}}\n" : "angelia {}\n", version());
+            fmt::print(fmt::runtime(*options == "json" ? "{{\"version\": \"{}\"}}\n" : "angelia {}\n"), version());
             return static_cast<int>(kOk);
         };
     });
