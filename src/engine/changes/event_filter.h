@@ -1,0 +1,39 @@
+// The $match behind a $changeStream, taken apart so that most events are refused before they are encoded.
+#pragma once
+
+#include "engine/changes/event.h"
+#include "engine/query/matcher.h"
+
+#include <memory>
+#include <vector>
+
+namespace angelia::engine::changes {
+
+/// What can be said about an event from its operation and namespace alone.
+enum class Verdict : std::uint8_t { No, Maybe, Yes };
+
+/// Immutable after parse; copies share it. Threads: safe.
+class EventFilter {
+  public:
+    /// Lets everything through.
+    EventFilter();
+    /// Errors: those of Matcher::parse.
+    static Result<EventFilter> parse(bson::DocumentView match);
+
+    /// Exact: No and Yes are what matches() would say of every event with this operation and namespace.
+    Verdict judge(Operation operation, const EventNamespace& ns) const;
+    bool matches(bson::DocumentView event) const { return matcher_.matches(event); }
+    /// False when the event's fullDocument cannot change the answer.
+    bool reads_full_document() const { return reads_full_document_; }
+
+  private:
+    struct Node;
+    static Result<Node> compile(bson::DocumentView filter, bool& reads_full_document);
+    static Verdict evaluate(const Node& node, bson::DocumentView probe);
+
+    query::Matcher matcher_;
+    std::shared_ptr<const Node> root_;  ///< shared by copies; never changes
+    bool reads_full_document_ = false;
+};
+
+}  // namespace angelia::engine::changes
