@@ -14,6 +14,9 @@
 namespace angelia::engine {
 
 struct WatchSpec;
+namespace changes {
+class StreamHub;
+}
 
 /// What the streams ask of the engine.
 struct ChangeStreamHooks {
@@ -62,8 +65,7 @@ class ChangeStreams {
     Counters counters() const;
 
   private:
-    class Core;
-    std::shared_ptr<Core> core_;  ///< shared with the streams, which may outlive this object
+    std::shared_ptr<changes::StreamHub> hub_;  ///< shared with the streams, which may outlive this object
 };
 
 }  // namespace angelia::engine

@@ -240,6 +240,12 @@ bool StreamPlan::invalidated_by(Operation operation) const {
     return false;
 }
 
+bool StreamPlan::needs_image(Operation operation) const {
+    const bool changes_document = operation == Operation::Update || operation == Operation::Replace || operation == Operation::Delete;
+    if (changes_document && before_image_ == BeforeImage::Required) return true;
+    return operation == Operation::Update && (after_image_ == AfterImage::UpdateLookup || after_image_ == AfterImage::Required);
+}
+
 Verdict StreamPlan::judge(const EventNamespace& ns, Operation operation) const {
     if (scope_ == WatchSpec::Scope::Collection) return collection_verdicts_[static_cast<std::size_t>(operation)];
     return filter_.judge(operation, ns);

@@ -1,0 +1,277 @@
+#include "engine/changes/stream_reader.h"
+
+#include <algorithm>
+
+namespace angelia::engine::changes {
+namespace {
+
+/// A poll runs on an I/O thread: after so many entries it hands back what it has, and goes on at the next call.
+constexpr std::size_t kEntriesPerPoll = 4096;
+constexpr std::size_t kEntriesPerReadMin = 16;
+constexpr std::size_t kEntriesPerReadMax = 512;
+constexpr std::size_t kBytesPerRead = std::size_t{4} << 20;
+constexpr std::uint32_t kAllOfTime = 0xFFFFFFFF;
+
+OplogPosition place_before(bson::Timestamp time) {
+    if (time.as_uint64() == 0) return {time, 0};
+    return {bson::Timestamp::from_uint64(time.as_uint64() - 1), kAllOfTime};
+}
+
+/// Errors of the oplog as a stream reports them.
+Error stream_error(Error error) {
+    if (error.code == ErrorCode::ChangeStreamHistoryLost) {
+        return non_resumable(error.code, "Resume of change stream was not possible, as the resume point may no longer be in the oplog. (" +
+                                             error.message + ")");
+    }
+    if (is_retriable(error.code) && !error.has_label("ResumableChangeStreamError")) error.labels.emplace_back("ResumableChangeStreamError");
+    return error;
+}
+
+Error shut_down() { return stream_error(Error(ErrorCode::ShutdownInProgress, "The server is shutting down: the change stream ends")); }
+
+/// Keeps the hub from finishing its shutdown under a running poll.
+class Visit {
+  public:
+    explicit Visit(StreamHub& hub) : hub_(hub), inside_(hub.enter()) {}
+    ~Visit() {
+        if (inside_) hub_.leave();
+    }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+    explicit operator bool() const { return inside_; }
+
+  private:
+    StreamHub& hub_;
+    const bool inside_;
+};
+
+}  // namespace
+
+struct StreamReader::Gathering {
+    std::size_t events_max;
+    std::size_t bytes_max;
+    std::vector<bson::Document> events;
+    std::size_t bytes = 0;
+    bool full = false;  ///< an event is waiting that did not fit
+
+    bool has_room() const { return !full && events.size() < events_max; }
+    /// False when it does not fit behind what is there; the first always fits.
+    bool add(bson::Document event) {
+        if (!events.empty() && bytes + event.size_bytes() > bytes_max) {
+            full = true;
+            return false;
+        }
+        bytes += event.size_bytes();
+        events.push_back(std::move(event));
+        return true;
+    }
+};
+
+StreamReader::StreamReader(std::shared_ptr<StreamHub> hub, StreamPlan plan) : hub_(std::move(hub)), subscription_(std::move(plan)) {
+    hub_->add(subscription_);
+}
+
+StreamReader::~StreamReader() { hub_->remove(subscription_); }
+
+Result<std::shared_ptr<ChangeStream>> StreamReader::open(std::shared_ptr<StreamHub> hub, StreamPlan plan) {
+    const Visit visit(*hub);
+    if (!visit) return shut_down();
+    auto stream = std::make_shared<StreamReader>(hub, std::move(plan));
+    ANGELIA_TRY(stream->place());
+    return std::shared_ptr<ChangeStream>(std::move(stream));
+}
+
+Result<void> StreamReader::place() {
+    MutexLock lock(mutex_);
+    const StartPoint& start = subscription_.plan().start();
+    if (start.kind == StartPoint::Kind::Now) {
+        position_ = {hub_->oplog().newest_durable(), kAllOfTime};
+        hub_->watch(subscription_, position_);
+        return {};
+    }
+    if (start.kind == StartPoint::Kind::AtTime) position_ = place_before(start.time);
+    if (start.kind == StartPoint::Kind::After) {
+        const ResumeToken& token = start.token;
+        position_ = place_before(token.time);
+        if (token.kind == ResumeToken::Kind::Event) {
+            // Read the entry itself again: it must still be there, and an invalidate may follow from it.
+            if (token.index > 0) position_ = {token.time, token.index - 1};
+            resumed_at_ = OplogPosition{token.time, token.index};
+        }
+    }
+    const auto check = hub_->oplog().read(position_, 1, 1);
+    if (!check) {
+        if (check.error().code == ErrorCode::ChangeStreamHistoryLost) hub_->count_history_lost();
+        return stream_error(check.error());
+    }
+    return {};
+}
+
+Error StreamReader::die(Error error) {
+    if (error.code == ErrorCode::ChangeStreamHistoryLost) hub_->count_history_lost();
+    dead_ = std::move(error);
+    invalidating_.reset();
+    return *dead_;
+}
+
+bson::Document StreamReader::token() const {
+    const StoreId& store = hub_->store_id();
+    if (finished_) return finished_->to_document();
+    if (position_.sub != kAllOfTime) return ResumeToken::event(position_.time, position_.sub, store).to_document();
+    return ResumeToken::high_water(bson::Timestamp::from_uint64(position_.time.as_uint64() + 1), store).to_document();
+}
+
+Result<ChangeStream::Batch> StreamReader::poll(std::size_t events_max, std::size_t bytes_max) {
+    std::optional<Error> death;
+    Batch batch;
+    {
+        MutexLock lock(mutex_);
+        if (closed_.load(std::memory_order_acquire)) return Error(ErrorCode::CursorKilled, "The change stream was closed");
+        if (dead_) return *dead_;
+        const Visit visit(*hub_);
+        if (!visit) return shut_down();
+        Gathering gathering{events_max, bytes_max, {}};
+        if (!finished_ && events_max > 0) {
+            auto gathered = gather(gathering);
+            // Events before the failure are handed out first; the failure meets the next poll again.
+            if (!gathered && gathering.events.empty()) death = die(std::move(gathered).error());
+        }
+        if (!death) {
+            batch.resume_token = token();
+            batch.closed = finished_.has_value();
+            batch.events = std::move(gathering.events);
+            hub_->count_delivered(batch.events.size());
+        }
+    }
+    if (death || batch.closed) hub_->end(subscription_);
+    if (death) return *std::move(death);
+    return batch;
+}
+
+Result<void> StreamReader::gather(Gathering& out) {
+    std::size_t budget = kEntriesPerPoll;
+    std::size_t step = std::clamp(out.events_max, kEntriesPerReadMin, kEntriesPerReadMax);
+    while (out.has_room()) {
+        if (invalidating_) return deliver_invalidate(out);
+        const auto progress = hub_->progress(subscription_, position_);
+        position_ = progress.position;
+        if (progress.watching || budget == 0) return {};
+
+        const bson::Timestamp durable = hub_->oplog().newest_durable();
+        auto read = hub_->oplog().read(position_, std::min(step, budget), kBytesPerRead);
+        if (!read) return stream_error(std::move(read).error());
+        if (read->empty()) {
+            // Nothing behind position_ was durable after `durable` had been asked for.
+            position_ = std::max(position_, OplogPosition{std::max(durable, position_.time), kAllOfTime});
+            if (hub_->watch(subscription_, position_)) return {};
+            --budget;  // the hub has seen more meanwhile
+            continue;
+        }
+        budget -= read->size();
+        hub_->count_read(read->size());
+        for (const auto& entry : *read) {
+            if (!out.has_room()) return {};
+            ANGELIA_TRY(process(entry, out));
+            if (invalidating_) break;
+        }
+        step = std::min(step * 2, kEntriesPerReadMax);
+    }
+    return {};
+}
+
+Result<void> StreamReader::process(const std::shared_ptr<const OplogEntry>& entry, Gathering& out) {
+    const OplogPosition here{entry->time(), entry->sub()};
+    const Operation operation = operation_of(*entry);
+    const EventNamespace ns = namespace_of(*entry);
+    const StreamPlan& plan = subscription_.plan();
+    if (operation != Operation::None && plan.in_scope(ns, operation)) {
+        if (resumed_at_ != here) {
+            ANGELIA_TRY_ASSIGN(std::optional<bson::Document> event, event_of(*entry, operation));
+            if (event && !out.add(*std::move(event))) return {};
+        }
+        if (plan.invalidated_by(operation) && !(resumed_at_ == here && plan.start().token.from_invalidate)) invalidating_ = entry;
+    }
+    position_ = here;
+    return {};
+}
+
+Result<void> StreamReader::deliver_invalidate(Gathering& out) {
+    const OplogEntry& entry = *invalidating_;
+    const StreamPlan& plan = subscription_.plan();
+    bson::Document event = encode_invalidate(entry, hub_->store_id());
+    // A filter may hide the invalidate; the stream ends all the same.
+    if (plan.filter().matches(event.view())) {
+        ANGELIA_TRY_ASSIGN(std::optional<bson::Document> passed, through_stages(std::move(event)));
+        if (passed && !out.add(*std::move(passed))) return {};
+    }
+    finished_ = ResumeToken::invalidate(entry.time(), entry.sub(), hub_->store_id());
+    invalidating_.reset();
+    return {};
+}
+
+Result<std::optional<bson::Document>> StreamReader::event_of(const OplogEntry& entry, Operation operation) {
+    const StreamPlan& plan = subscription_.plan();
+    const EventNamespace ns = namespace_of(entry);
+    if (is_expanded_only(operation) && !plan.shape().expanded) return std::optional<bson::Document>();
+    const Verdict verdict = plan.judge(ns, operation);
+    if (verdict == Verdict::No) return std::optional<bson::Document>();
+    EncodedEvent event = hub_->cache().get(entry, operation, plan.shape(), hub_->shares_events());
+    const bool needs_image = plan.needs_image(operation);
+    const bool filter_needs_image = needs_image && plan.filter().reads_full_document();
+    if (verdict == Verdict::Maybe && !filter_needs_image && !plan.filter().matches(event.view())) return std::optional<bson::Document>();
+
+    std::optional<bson::Document> document;
+    if (needs_image) {
+        ANGELIA_TRY_ASSIGN(document, complete(entry, operation, event.view()));
+        if (verdict == Verdict::Maybe && filter_needs_image && !plan.filter().matches(document->view())) return std::optional<bson::Document>();
+    } else {
+        document = std::move(event).release();
+    }
+    return through_stages(*std::move(document));
+}
+
+Result<std::optional<bson::Document>> StreamReader::complete(const OplogEntry& entry, Operation operation, bson::DocumentView event) {
+    const StreamPlan& plan = subscription_.plan();
+    if (plan.before_image() == BeforeImage::Required) {
+        return Error(ErrorCode::NoMatchingDocument, "The change stream requires the document as it was before each change (fullDocumentBeforeChange: "
+                                                    "required), and no image is stored for the " + std::string(operation_name(operation)) +
+                                                    " in " + plan.ns().full());
+    }
+    if (plan.after_image() == AfterImage::Required) {
+        return Error(ErrorCode::NoMatchingDocument, "The change stream requires the document as it was after each update (fullDocument: required), "
+                                                    "and no image is stored for the update in " + plan.ns().full());
+    }
+    hub_->count_lookup();
+    ANGELIA_TRY_ASSIGN(std::optional<bson::Document> current, hub_->hooks().lookup(entry));
+    return std::optional<bson::Document>(with_full_document(event, current));
+}
+
+Result<std::optional<bson::Document>> StreamReader::through_stages(bson::Document event) const {
+    const aggregation::Pipeline& stages = subscription_.plan().stages();
+    std::optional<bson::Document> out;
+    if (stages.empty()) {
+        out = std::move(event);
+    } else {
+        const bson::Value id(event["_id"]);
+        ANGELIA_TRY_ASSIGN(out, stages.transform(std::move(event)));
+        if (out && !out->view().find("_id").identical(id.view())) {
+            return non_resumable(ErrorCode::ChangeStreamFatalError,
+                                 "The pipeline of the change stream removed or changed the field _id of an event. It holds the resume token: "
+                                 "without it the stream could not be resumed. Use only stages that keep it.");
+        }
+    }
+    if (out && out->size_bytes() > bson::kDocumentBytesInternalMax) {
+        return Error(ErrorCode::BSONObjectTooLarge, "A change event has " + std::to_string(out->size_bytes()) + " bytes; allowed: " +
+                                                        std::to_string(bson::kDocumentBytesInternalMax));
+    }
+    return out;
+}
+
+void StreamReader::wake_once(std::function<void()> wake) { hub_->set_wake(subscription_, std::move(wake)); }
+
+void StreamReader::close() {
+    closed_.store(true, std::memory_order_release);
+    hub_->end(subscription_);
+}
+
+}  // namespace angelia::engine::changes
