@@ -8,7 +8,7 @@ PROGRAM=build/release/angelia
 
 # ---- what each verb needs: Debian package, or package:command when any program of that name will do
 PACKAGES_BUILD=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config ccache:ccache
-    librocksdb-dev libmongoc-dev libbson-dev libasio-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev)
+    librocksdb-dev libmongoc-dev libbson-dev libasio-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libintelrdfpmath-dev)
 PACKAGES_TEST=(libgtest-dev python3:python3 python3-venv:@venv nodejs:node npm:npm)
 PACKAGES_BENCH=(libbenchmark-dev)
 PACKAGES_LINT=(clang-14 clang-format-14 clang-tidy-14 libgtest-dev libbenchmark-dev)

@@ -21,6 +21,9 @@ if(ANGELIA_SANITIZE)
     add_compile_options(-fsanitize=${ANGELIA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${ANGELIA_SANITIZE})
 endif()
+if(ANGELIA_FUZZ)
+    add_compile_options(-fsanitize=fuzzer-no-link)  # coverage for libFuzzer
+endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)

@@ -17,7 +17,10 @@ inline bool libbson_walks_bytes(const std::uint8_t* data, std::uint32_t size) {
     return bson_init_static(&view, data, size) && libbson_walks(&view);
 }
 
-inline bool libbson_likes_text(const char* text, std::size_t size) { return bson_utf8_validate(text, size, true); }
+inline bool libbson_likes_text(const char* text, std::size_t size) {
+    // It takes the overlong form of U+0000 that Java writes; UTF-8 does not know it.
+    return bson_utf8_validate(text, size, true) && std::string_view(text, size).find("\xC0\x80") == std::string_view::npos;
+}
 
 inline bool libbson_likes_value(const bson_iter_t* at) {
     std::uint32_t size = 0;
