@@ -177,7 +177,7 @@ bool ValueView::truthy() const {
         case Type::Int32: return as_int32() != 0;
         case Type::Int64: return as_int64() != 0;
         case Type::Double: return as_double() != 0;
-        case Type::Decimal128: return decimal_to_double(as_decimal128()) != 0;
+        case Type::Decimal128: return decimal_compare(as_decimal128(), decimal_from_int64(0)) != 0;  // a double would lose tiny ones
         default: return true;
     }
 }
