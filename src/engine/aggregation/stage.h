@@ -1,4 +1,4 @@
-// What a stage is. One stage per file under stages/, one table in stages.cpp.
+// What a stage is. One stage per file under stages/, one table in table.cpp.
 #pragma once
 
 #include "engine/aggregation/pipeline.h"
@@ -16,8 +16,12 @@ class Stage {
     virtual bool is_per_document() const { return false; }
     virtual Result<std::optional<bson::Document>> transform(bson::Document document) const;
 
+    /// What the planner and the stages beside it may make use of.
     virtual std::optional<bson::DocumentView> match_filter() const { return std::nullopt; }
     virtual std::optional<bson::DocumentView> sort_specification() const { return std::nullopt; }
+    virtual std::optional<std::uint64_t> limit() const { return std::nullopt; }
+    /// The same stage knowing that only the first `count` documents are wanted; nullptr when that makes no difference.
+    virtual std::shared_ptr<const Stage> with_limit(std::uint64_t) const { return nullptr; }
 };
 
 using StagePtr = std::shared_ptr<const Stage>;
@@ -29,11 +33,27 @@ class PerDocumentStage : public Stage {
     Source run(std::shared_ptr<const Stage> self, Source source) const final;
 };
 
+/// The operand of a stage that counts: a whole number of any type. Errors: `code`.
+Result<std::uint64_t> parse_stage_count(std::string_view stage, bson::ValueView operand, std::int64_t at_least, ErrorCode code);
+
+/// True when the value means itself: no string that starts with `$`, no operator, at any depth. Expressions are not evaluated here yet.
+bool is_literal(bson::ValueView value);
+
 struct StageEntry {
     std::string_view name;
     Result<StagePtr> (*parse)(bson::ValueView operand);
 };
 /// The entry of a stage, or nullptr.
 const StageEntry* find_stage(std::string_view name);
+
+Result<StagePtr> parse_add_fields(bson::ValueView operand);
+Result<StagePtr> parse_count(bson::ValueView operand);
+Result<StagePtr> parse_group(bson::ValueView operand);
+Result<StagePtr> parse_limit(bson::ValueView operand);
+Result<StagePtr> parse_match(bson::ValueView operand);
+Result<StagePtr> parse_project(bson::ValueView operand);
+Result<StagePtr> parse_skip(bson::ValueView operand);
+Result<StagePtr> parse_sort(bson::ValueView operand);
+Result<StagePtr> parse_unset(bson::ValueView operand);
 
 }  // namespace angelia::engine::aggregation

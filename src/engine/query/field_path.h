@@ -2,6 +2,7 @@
 #pragma once
 
 #include <angelia/base/result.h>
+#include <angelia/bson/types.h>
 
 #include <cstdint>
 #include <optional>
@@ -11,12 +12,16 @@
 
 namespace angelia::engine::query {
 
+inline constexpr std::size_t kPathPartsMax = static_cast<std::size_t>(bson::kNestingMax);  // no document is deeper
+
 /// "a.b.0" as parts. Immutable after construction. Threads: safe.
 class FieldPath {
   public:
     FieldPath() = default;
     /// Splits at every dot; empty parts are kept (a filter may ask for a field with an empty name).
     explicit FieldPath(std::string_view dotted);
+    /// For paths from outside: bounds the number of parts. Errors: Overflow.
+    static Result<FieldPath> parse(std::string_view dotted);
 
     const std::string& dotted() const noexcept { return dotted_; }
     const std::vector<std::string>& parts() const noexcept { return parts_; }

@@ -188,7 +188,8 @@ Result<IndexKeyPattern> IndexKeyPattern::parse(bson::DocumentView key) {
     IndexKeyPattern pattern;
     for (const bson::Element& e : key) {
         if (e.key.empty()) return bad_key_pattern("Index keys cannot be an empty field.");
-        Field field{FieldPath(e.key), false};
+        ANGELIA_TRY_ASSIGN(FieldPath path, FieldPath::parse(e.key));
+        Field field{std::move(path), false};
         for (const std::string& part : field.path.parts()) {
             if (part.empty()) return bad_key_pattern(fmt::format("Index key '{}' cannot contain an empty path component", e.key));
             if (part[0] == '$') {

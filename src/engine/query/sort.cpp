@@ -33,7 +33,8 @@ Result<SortSpec> SortSpec::parse(bson::DocumentView specification) {
             spec.natural_ = *direction;
             return spec;
         }
-        IndexKeyPattern::Field field{FieldPath(e.key), *direction < 0};
+        ANGELIA_TRY_ASSIGN(FieldPath path, FieldPath::parse(e.key));
+        IndexKeyPattern::Field field{std::move(path), *direction < 0};
         for (const std::string& part : field.path.parts()) {
             if (part.empty()) return bad_sort("FieldPath field names may not be empty strings.");
             if (part[0] == '$') return bad_sort(fmt::format("FieldPath field names may not start with '$': '{}'", e.key));

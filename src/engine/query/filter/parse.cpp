@@ -41,7 +41,7 @@ Result<void> check_depth(int depth) {
 }
 
 Result<void> parse_field(const bson::Element& e, int depth, std::vector<NodePtr>& nodes) {
-    FieldPath path(e.key);
+    ANGELIA_TRY_ASSIGN(FieldPath path, FieldPath::parse(e.key));
     if (!is_operator_document(e.value)) {
         ANGELIA_TRY_ASSIGN(TestPtr test, parse_equality(e.value));
         nodes.push_back(std::make_unique<PathNode>(std::move(path), std::move(test)));
