@@ -91,6 +91,7 @@ test_clients() {  # real drivers for tests/compat, inside this tree only
         cp tests/compat/package.json .cache/node/package.json
         (cd .cache/node && npm install --silent --no-audit --no-fund >&2)
     fi
+    tools/demo_input.sh .cache/demo-input.ndjson
 }
 
 verb_test() {

@@ -17,7 +17,7 @@ extern char** environ;
 
 namespace angelia::cli {
 
-Result<ChildProcess> ChildProcess::start_self(const std::vector<std::string>& arguments) {
+Result<ChildProcess> ChildProcess::start(const std::string& program, const std::vector<std::string>& arguments) {
     int in[2], out[2];
     if (::pipe2(in, O_CLOEXEC) != 0) return {ErrorCode::OperationFailed, fmt::format("no pipe: {}", std::strerror(errno))};
     if (::pipe2(out, O_CLOEXEC) != 0) {
@@ -29,11 +29,11 @@ Result<ChildProcess> ChildProcess::start_self(const std::vector<std::string>& ar
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    std::vector<char*> argv{const_cast<char*>("angelia")};
+    std::vector<char*> argv{const_cast<char*>(program.c_str())};
     for (const auto& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
     argv.push_back(nullptr);
     ChildProcess child;
-    const int rc = ::posix_spawn(&child.pid_, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+    const int rc = ::posix_spawn(&child.pid_, program.c_str(), &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     ::close(in[0]);
     ::close(out[1]);
@@ -41,7 +41,7 @@ Result<ChildProcess> ChildProcess::start_self(const std::vector<std::string>& ar
     child.stdout_ = out[0];
     if (rc != 0) {
         child.pid_ = -1;
-        return {ErrorCode::OperationFailed, fmt::format("cannot start a process of this program: {}", std::strerror(rc))};
+        return {ErrorCode::OperationFailed, fmt::format("cannot start {}: {}", program, std::strerror(rc))};
     }
     return child;
 }

@@ -14,8 +14,10 @@ namespace angelia::cli {
 /// Not thread-safe. The destructor kills and reaps.
 class ChildProcess {
   public:
-    /// Starts this very program with `arguments`. Error: OperationFailed.
-    static Result<ChildProcess> start_self(const std::vector<std::string>& arguments);
+    /// Error: OperationFailed.
+    static Result<ChildProcess> start(const std::string& program, const std::vector<std::string>& arguments);
+    /// Starts this very program.
+    static Result<ChildProcess> start_self(const std::vector<std::string>& arguments) { return start("/proc/self/exe", arguments); }
     ChildProcess(ChildProcess&& other) noexcept;
     ChildProcess& operator=(ChildProcess&& other) noexcept;
     ~ChildProcess();

@@ -19,6 +19,7 @@ namespace {
 struct DemoNodeOptions {
     std::string store, id, role;
     std::int64_t lease_ms = 2000;
+    bool record_payload = false;
 };
 
 /// Until stdin ends.
@@ -44,7 +45,7 @@ int demo_node(const DemoNodeOptions& o) {
 
     const auto effects = store->collection(demo::kEffects);
     const auto handler = [&](const Message& m) -> Reply {
-        const auto effect = demo::effect_document(m, o.id, real_clock().system_millis());
+        const auto effect = demo::effect_document(m, o.id, real_clock().system_millis(), o.record_payload);
         if (auto inserted = store->insert(effects, effect); !inserted) return reject(inserted.error().message);
         return o.role == "request" ? answer("done").with("by", o.id) : no_answer();
     };
@@ -72,6 +73,7 @@ void add_demo_node(CLI::App& app, Invocation& invocation) {
     command->add_option("--id", o->id)->required();
     command->add_option("--role", o->role)->required();
     command->add_option("--lease-ms", o->lease_ms);
+    command->add_flag("--record-payload", o->record_payload);
     command->callback([o, &invocation] { invocation.run = [o] { return demo_node(*o); }; });
 }
 

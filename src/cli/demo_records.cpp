@@ -35,9 +35,12 @@ std::string topic_of(const std::string& topic, Kind kind) {
     return topic;
 }
 
-bson::Document effect_document(const Message& m, const std::string& node, std::int64_t at_ms) {
-    return bson::make("_id", bson::ObjectId::generate(), "message", m.id, "node", node, "topic", m.topic, "attempt", m.attempt, "at", bson::Date{at_ms},
-                      "leased_until", m.leased_until.value_or(bson::Date{0}));
+bson::Document effect_document(const Message& m, const std::string& node, std::int64_t at_ms, bool with_payload) {
+    bson::Builder b;
+    b.add("_id", bson::ObjectId::generate()).add("message", m.id).add("node", node).add("topic", m.topic).add("attempt", m.attempt);
+    b.add("at", bson::Date{at_ms}).add("leased_until", m.leased_until.value_or(bson::Date{0}));
+    if (with_payload && m.map_value) b.add("payload", *m.map_value);
+    return b.take();
 }
 
 Result<Records> load_records(store::Store& store) {

@@ -44,7 +44,8 @@ struct Records {
     std::vector<std::string> broadcast_listeners;
 };
 
-bson::Document effect_document(const Message& message, const std::string& node, std::int64_t at_ms);
+/// `with_payload`: the map_value as it arrived goes along (tests compare its bytes).
+bson::Document effect_document(const Message& message, const std::string& node, std::int64_t at_ms, bool with_payload = false);
 Result<Records> load_records(store::Store& store);
 
 }  // namespace angelia::cli::demo
