@@ -1,0 +1,89 @@
+#include "messaging/polls.h"
+
+#include "messaging/filters.h"
+
+#include <algorithm>
+
+namespace angelia::messaging {
+
+void Polls::request(bool soon) {
+    requested_ = true;
+    if (!soon || posted_.exchange(true)) return;
+    context_.post(context_.run.background, [this] {
+        posted_ = false;
+        if (requested_) run();
+    });
+}
+
+void Polls::request_in(milliseconds delay) {
+    context_.post_after(context_.run.background, delay, [this] { request(true); });
+}
+
+void Polls::tick(bool must) {
+    const bool fallback = context_.clock.steady_now() - last_ >= context_.fallback_poll;
+    if (requested_ || must || fallback || intake_.take_overflow()) run();
+}
+
+void Polls::run() {
+    if (context_.stopping) return;
+    requested_ = false;
+    last_ = context_.clock.steady_now();
+    if (!look()) {
+        requested_ = true;  // at the next tick
+        return;
+    }
+    if (!any_succeeded_) {
+        any_succeeded_ = true;
+        first_poll_();
+    }
+}
+
+/// False when the store did not answer.
+bool Polls::look() {
+    const auto subscriptions = registry_.read();
+    PollTerms terms;
+    for (auto& topic : subscriptions->topics()) {
+        if (subscriptions->paused.count(topic) == 0) terms.topics.push_back(std::move(topic));
+    }
+    constexpr std::size_t kNamedMax = 1000;  // ids named in a filter
+    terms.waited_answers = answers_.waited_ids(kNamedMax);
+    if (terms.topics.empty() && terms.waited_answers.empty()) return true;
+    context_.metrics.add(Counter::polls);
+    const std::size_t limit = context_.options.window;
+    bool full = false;
+    const auto one = [&](bool exclusive) {
+        terms.now_millis = context_.server_millis();
+        terms.in_progress = intake_.in_progress_ids(kNamedMax);
+        terms.malformed = intake_.malformed_ids();
+        const auto found = find(exclusive ? exclusive_poll_filter(context_, terms) : broadcast_poll_filter(context_, terms), limit);
+        if (!found) return false;
+        full = full || *found >= limit;
+        return true;
+    };
+    // Candidates that wait already are enough for now; when they have gone, the full batch asks again.
+    if (!terms.topics.empty() && intake_.candidate_count() < Context::kWaitingMax / 2) {
+        if (!one(true)) return false;
+    }
+    if (!one(false)) return false;
+    if (full) request(true);
+    return true;
+}
+
+std::optional<std::size_t> Polls::find(bson::Document filter, std::size_t limit) {
+    auto found = context_.store.find({context_.main, std::move(filter), {}, poll_sort(), 0, static_cast<std::int64_t>(limit)}, {});
+    if (!found) {
+        context_.metrics.add(Counter::poll_errors);
+        context_.log(LogLevel::Warning, "a poll failed: " + found.error().to_string());
+        return std::nullopt;
+    }
+    std::vector<bson::DocumentView> views;
+    views.reserve(found->size());
+    for (const auto& document : *found) views.push_back(document.view());
+    const auto taken = intake_.offer(views, Source::Poll);
+    context_.metrics.add(Counter::poll_found, static_cast<std::int64_t>(taken));
+    if (streams_live_ && any_succeeded_) context_.metrics.add(Counter::rescued, static_cast<std::int64_t>(taken));
+    // A batch of which nothing could be taken must not be fetched again at once.
+    return taken == 0 ? 0 : found->size();
+}
+
+}  // namespace angelia::messaging

@@ -1,0 +1,43 @@
+// Looks at the collection: what streams cannot know (stored before they ran, lost, left over, available again by time).
+#pragma once
+
+#include "messaging/intake.h"
+
+#include <atomic>
+
+namespace angelia::messaging {
+
+/// Everything here runs on the background executor, except request(). Threads: safe.
+class Polls {
+  public:
+    Polls(Context& context, Registry& registry, Intake& intake, Answers& answers)
+        : context_(context), registry_(registry), intake_(intake), answers_(answers) {}
+
+    /// Somebody has a reason to look. `soon`: now rather than at the next tick. Any number of requests make one poll.
+    void request(bool soon);
+    /// From the timer: polls if somebody asked, `must` says so, or the fallback interval has passed.
+    void tick(bool must);
+    /// Messages that wait for a time of ours: look again after `delay`.
+    void request_in(milliseconds delay);
+    /// Whether a poll has succeeded since start(); called once when it did.
+    void set_first_poll_hook(std::function<void()> hook) { first_poll_ = std::move(hook); }
+    void set_streams_live(bool live) { streams_live_ = live; }
+
+  private:
+    void run();
+    bool look();
+    std::optional<std::size_t> find(bson::Document filter, std::size_t limit);
+
+    Context& context_;
+    Registry& registry_;
+    Intake& intake_;
+    Answers& answers_;
+    std::function<void()> first_poll_;
+    std::atomic<bool> requested_{true};
+    std::atomic<bool> posted_{false};
+    std::atomic<bool> streams_live_{false};
+    SteadyTime last_{};              // background executor only
+    bool any_succeeded_ = false;     // background executor only
+};
+
+}  // namespace angelia::messaging
