@@ -64,6 +64,8 @@ struct ConditionalWrite {
     std::int32_t stmt_id = -1;                        ///< position in the retry record; -1 = index in the list
     /// Runs only if the write at this (smaller) index of the same list took effect (inserted, modified or deleted at least one document).
     std::optional<std::size_t> only_if;
+    /// Runs only if the write at this (smaller) index did not take effect. With `only_if` both must hold.
+    std::optional<std::size_t> unless;
 };
 
 struct WriteOutcome {
@@ -73,7 +75,7 @@ struct WriteOutcome {
     bson::Value upserted_id;         ///< missing unless an upsert inserted
     std::optional<bson::Document> image;
     bool retried = false;            ///< answered from the retry record
-    bool skipped = false;            ///< not run: `only_if`, or behind the first error of an ordered list
+    bool skipped = false;            ///< not run: `only_if`, `unless`, or behind the first error of an ordered list
 };
 
 /// Identifies a retryable write: same (lsid, txn_number, stmt_id) is executed once (contract 6.5).

@@ -1,0 +1,110 @@
+#include "engine/cursor/query_source.h"
+
+#include "engine/cursor/choose_plan.h"
+#include "engine/write/target_search.h"
+
+#include <fmt/format.h>
+
+namespace angelia::engine {
+
+Result<std::shared_ptr<QuerySource>> QuerySource::open(Core& core, QueryParts parts, SteadyTime deadline) {
+    std::shared_ptr<QuerySource> source(new QuerySource(core, std::move(parts), deadline));
+    auto collection = core.catalog.find(source->parts_.ns);
+    if (!collection) {
+        source->finished_ = true;
+        return source;
+    }
+    ANGELIA_TRY(source->start(collection));
+    return source;
+}
+
+Result<void> QuerySource::start(const CollectionPtr& collection) {
+    ANGELIA_TRY_ASSIGN(auto plan, choose_plan(*collection, parts_.matcher, &parts_.sort, parts_.hint.view()));
+    const bool must_sort = !parts_.sort.empty() && !plan.provides_sort;
+    if (plan.kind == query::Plan::Kind::IndexScan) index_id_ = collection->indexes[plan.index]->id;
+    scan_.emplace(collection, std::move(plan), parts_.matcher);
+    return must_sort ? sort_all() : Result<void>();
+}
+
+Result<void> QuerySource::attach() {
+    // The snapshot is made before the catalog is read: an index that the catalog still shows has all its entries in it.
+    std::uint64_t next_committed = scan_->collection().live->next_committed.load();
+    const bool needs_snapshot = scan_->plan().kind != query::Plan::Kind::IdLookup;
+    if (needs_snapshot) snapshot_ = core_.storage->at(core_.storage->snapshot());
+    auto collection = core_.catalog.find(parts_.ns);
+    if (!collection || collection->id != scan_->collection().id)
+        return Error(ErrorCode::QueryPlanKilled, fmt::format("collection dropped. UUID of the cursor's collection {} is gone", parts_.ns.full()));
+    std::size_t index = 0;
+    if (index_id_ != 0) {
+        while (index < collection->indexes.size() && collection->indexes[index]->id != index_id_) ++index;
+        if (index == collection->indexes.size())
+            return Error(ErrorCode::QueryPlanKilled, fmt::format("the index that the cursor on {} walks was dropped", parts_.ns.full()));
+    }
+    const storage::Reader& reader = snapshot_ ? *snapshot_ : core_.storage->latest();
+    scan_->attach(reader, std::move(collection), index, first_attach_, next_committed);
+    first_attach_ = false;
+    attached_ = true;
+    return {};
+}
+
+Result<bool> QuerySource::next_match() {
+    if (!attached_) ANGELIA_TRY(attach());
+    for (;;) {
+        ANGELIA_TRY_ASSIGN(bool found, scan_->next());
+        if (!found) return false;
+        ++core_.counters.documents_examined;
+        if (++examined_ % 128 == 0) ANGELIA_TRY(check_deadline(core_, deadline_));
+        if (parts_.matcher.matches(scan_->document())) return true;
+    }
+}
+
+Result<void> QuerySource::sort_all() {
+    std::optional<std::uint64_t> keep;
+    if (parts_.limit > 0) keep = static_cast<std::uint64_t>(parts_.limit) + static_cast<std::uint64_t>(parts_.skip);
+    sorted_.emplace(parts_.sort, keep);
+    for (;;) {
+        ANGELIA_TRY_ASSIGN(bool found, next_match());
+        if (!found) break;
+        ANGELIA_TRY(sorted_->add(bson::Document(scan_->document())));
+    }
+    sorted_->finish();
+    pause();
+    return {};
+}
+
+Result<std::optional<bson::Document>> QuerySource::next() {
+    std::optional<bson::Document> document;
+    while (!finished()) {
+        if (sorted_) {
+            document = sorted_->next();
+        } else {
+            ANGELIA_TRY_ASSIGN(bool found, next_match());
+            if (found && skipped_ >= parts_.skip) document = bson::Document(scan_->document());
+            if (found && skipped_ < parts_.skip) {
+                ++skipped_;
+                continue;
+            }
+        }
+        if (!document) {
+            finished_ = true;
+            pause();
+            break;
+        }
+        if (skipped_ < parts_.skip) {
+            ++skipped_;
+            document.reset();
+            continue;
+        }
+        ++handed_out_;
+        break;
+    }
+    return document;
+}
+
+void QuerySource::pause() {
+    if (scan_) scan_->pause();
+    snapshot_.reset();
+    attached_ = false;
+}
+
+}  // namespace angelia::engine

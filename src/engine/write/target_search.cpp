@@ -1,0 +1,50 @@
+#include "engine/write/target_search.h"
+
+#include "engine/cursor/candidate_scan.h"
+#include "engine/cursor/choose_plan.h"
+
+namespace angelia::engine {
+
+Result<void> check_deadline(const Core& core, SteadyTime deadline) {
+    if (deadline != SteadyTime::max() && core.clock().steady_now() >= deadline)
+        return Error(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit");
+    return {};
+}
+
+Result<Targets> search_targets(const Core& core, const storage::Reader& reader, const CollectionPtr& collection, const ConditionalWrite& write,
+                               std::size_t budget, SteadyTime deadline) {
+    Targets targets;
+    targets.collection = collection->id;
+    targets.index_generation = collection->index_generation;
+    targets.version = collection->live->version.load();
+    ANGELIA_TRY_ASSIGN(auto sort, query::SortSpec::parse(write.sort));
+    const bool sorted = !sort.empty() && !write.multi;
+    ANGELIA_TRY_ASSIGN(auto plan, choose_plan(*collection, *write.filter, sorted ? &sort : nullptr, write.hint.view()));
+    const bool must_compare = sorted && !plan.provides_sort;
+
+    CandidateScan scan(collection, std::move(plan), *write.filter);
+    scan.attach(reader, collection, scan.plan().index, false, 0);
+    std::string best_key;
+    std::size_t examined = 0;
+    for (;;) {
+        if (budget != 0 && examined >= budget) {
+            targets.gave_up = true;
+            return targets;
+        }
+        ANGELIA_TRY_ASSIGN(bool found, scan.next());
+        if (!found) return targets;
+        if (++examined % 256 == 0) ANGELIA_TRY(check_deadline(core, deadline));
+        if (!write.filter->matches(scan.document())) continue;
+        if (must_compare) {
+            ANGELIA_TRY_ASSIGN(auto key, sort.sort_key(scan.document()));
+            if (!targets.records.empty() && key >= best_key) continue;
+            best_key = std::move(key);
+            targets.records.assign(1, scan.record());
+            continue;
+        }
+        targets.records.push_back(scan.record());
+        if (!write.multi) return targets;
+    }
+}
+
+}  // namespace angelia::engine
