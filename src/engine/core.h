@@ -19,6 +19,8 @@ struct EngineCounters {
 };
 
 struct Core {
+    explicit Core(EngineOptions o) : options(std::move(o)) {}
+
     // -- constant after open
     EngineOptions options;
     std::unique_ptr<storage::Storage> storage;

@@ -1,0 +1,123 @@
+// Opening, closing, writing, and the housekeeping that runs beside.
+#include "engine/engine_impl.h"
+
+#include "engine/collection/apply_scope.h"
+#include "engine/write/write_run.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace angelia::engine {
+
+namespace {
+
+constexpr std::size_t kWorkerTasksMax = 100'000;
+constexpr std::size_t kTimerTasksMax = 100'000;
+constexpr std::size_t kRetrySweepBatch = 1000;
+constexpr int kRetrySweepEvery = 60;  // maintenance rounds
+
+std::size_t worker_count() { return std::max<std::size_t>(2, std::thread::hardware_concurrency()); }
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
+    auto engine = std::make_unique<EngineImpl>(std::move(options));
+    ANGELIA_TRY(engine->start());
+    return std::unique_ptr<Engine>(std::move(engine));
+}
+
+EngineImpl::EngineImpl(EngineOptions options)
+    : core_(std::move(options)), cursors_(core_), ttl_(core_), timers_({"engine-timers", kTimerTasksMax}),
+      workers_({"engine-work", worker_count(), kWorkerTasksMax, milliseconds{10'000}}) {}
+
+EngineImpl::~EngineImpl() { (void)close(); }
+
+Result<void> EngineImpl::start() {
+    ANGELIA_TRY_ASSIGN(core_.storage, storage::Storage::open(core_.options.storage));
+    core_.oplog = Oplog::attach(*core_.storage);
+    ANGELIA_TRY(core_.catalog.load(core_.storage->latest()));
+    ChangeStreamHooks hooks;
+    hooks.lookup = [this](const OplogEntry& entry) { return look_up(entry); };
+    hooks.store_id = [this] { return core_.storage->store_id(); };
+    streams_ = std::make_unique<ChangeStreams>(*core_.oplog, std::move(hooks));
+    ANGELIA_TRY(timers_.start());
+    ANGELIA_TRY(workers_.start());
+    started_ = true;
+    schedule_maintenance();
+    return {};
+}
+
+Result<void> EngineImpl::close() {
+    std::lock_guard lock(close_mutex_);
+    if (closed_) return {};
+    closed_ = true;
+    core_.closing = true;
+    if (!core_.storage) return {};
+    cursors_.close_all(Error(ErrorCode::ShutdownInProgress, "the engine is shutting down"));
+    if (streams_) streams_->shutdown();
+    if (started_) {
+        timers_.stop(StopMode::Drop);
+        workers_.stop(StopMode::Drain);
+    }
+    return core_.storage->close();
+}
+
+void EngineImpl::write(WriteRequest request, WriteDone done) {
+    WriteRun run(core_, std::move(request));
+    if (auto result = run.run(); !result) return done(std::move(result).error());
+    WriteResult result;
+    result.outcomes = run.take_outcomes();
+    result.operation_time = run.position().time;
+    if (!run.wait_durable()) return done(std::move(result));
+    answer_durable(run.position(), std::move(result), std::move(done));
+}
+
+void EngineImpl::schedule_maintenance() {
+    timers_.post_after(core_.options.ttl_interval, [this] {
+        // On the pool, so that a long pass keeps no timer waiting; the next round is timed from its end.
+        workers_.post([this] {
+            run_maintenance();
+            if (!core_.closing) schedule_maintenance();
+        });
+    });
+}
+
+void EngineImpl::run_maintenance() {
+    if (core_.closing) return;
+    if (auto pass = ttl_.run_pass(); !pass) {
+        ++core_.counters.ttl_failures;
+        core_.options.storage.log(LogLevel::Warning, "TTL pass failed: " + pass.error().to_string());
+    }
+    cursors_.expire_idle();
+    if (++maintenance_count_ % kRetrySweepEvery == 0 && !core_.closing) {
+        ApplyScope scope(core_);
+        auto swept = core_.retries.sweep(scope.section(), scope.wall(), kRetrySweepBatch);
+        Result<storage::CommitPosition> committed = storage::CommitPosition{};
+        if (swept && *swept > 0) committed = scope.commit(nullptr, {});
+        if (!swept || !committed)
+            core_.options.storage.log(LogLevel::Warning,
+                                      "sweep of retry records failed: " + (swept ? committed.error() : swept.error()).to_string());
+    }
+}
+
+bson::Document EngineImpl::status() const {
+    const auto cursors = cursors_.counts();
+    const auto& c = core_.counters;
+    bson::Builder b;
+    b.open("cursors").add("open", cursors.open).add("opened", cursors.opened).add("timedOut", cursors.timed_out).add("killed", cursors.killed).close();
+    b.open("documents").add("inserted", c.inserted.load()).add("updated", c.updated.load()).add("deleted", c.deleted.load());
+    b.add("examined", c.documents_examined.load()).add("duplicateKeys", c.duplicate_keys.load()).close();
+    b.open("writes").add("retriedStatements", c.retried_statements.load()).add("outsideSearches", c.outside_searches.load());
+    b.add("searchesRepeated", c.searches_repeated.load()).close();
+    b.open("ttl").add("passes", c.ttl_passes.load()).add("deletedDocuments", c.ttl_deleted.load()).add("failures", c.ttl_failures.load()).close();
+    if (streams_) {
+        const auto s = streams_->counters();
+        auto number = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
+        b.open("streams").add("open", number(s.streams_open)).add("opened", number(s.streams_opened)).add("waiting", number(s.streams_waiting));
+        b.add("historyLost", number(s.history_lost)).add("wakeups", number(s.wakeups)).add("eventsDelivered", number(s.events_delivered));
+        b.add("eventsShared", number(s.events_shared)).close();
+    }
+    return b.take();
+}
+
+}  // namespace angelia::engine
