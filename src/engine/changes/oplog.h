@@ -52,7 +52,7 @@ class OplogEntry {
     std::string_view db() const { return db_; }
     std::string_view collection() const { return collection_; }
     std::uint32_t collection_id() const { return collection_id_; }
-    Uuid uuid() const;
+    const Uuid& uuid() const { return uuid_; }
     bson::ValueView id() const { return id_; }
     bson::DocumentView payload() const { return payload_; }
     bson::Date wall() const { return wall_; }
@@ -68,7 +68,8 @@ class OplogEntry {
     OpKind kind_ = OpKind::Noop;
     std::string_view db_, collection_;
     std::uint32_t collection_id_ = 0;
-    bson::ValueView uuid_, id_;
+    Uuid uuid_{};
+    bson::ValueView id_;
     bson::DocumentView payload_, lsid_;
     bson::Date wall_;
     std::int64_t txn_number_ = 0;
@@ -87,6 +88,7 @@ class Oplog {
   public:
     using Entries = std::vector<std::shared_ptr<const OplogEntry>>;
 
+    /// A face of the storage's oplog; may be attached more than once, must go before the storage.
     static std::unique_ptr<Oplog> attach(storage::Storage& storage);
     virtual ~Oplog() = default;
 

@@ -36,6 +36,7 @@ struct Options {
     std::string endpoint_note;                   ///< written to DIR/endpoint beside the pid; shown to who finds the folder locked
     const Clock* clock = &real_clock();
     LogFunction log = null_log();
+    milliseconds resume_retry{1000};             ///< after a full disk or a full memory store: how often to see whether writes can go on
     // -- for tests
     void* environment = nullptr;                 ///< a rocksdb::Env* to use instead of the default; not owned
 };
@@ -127,7 +128,9 @@ class Storage {
     virtual std::unique_ptr<ApplySection> begin_apply() = 0;
 
     /// Runs `done` once the commit is durable in the sense of the mode, or with the error that stopped the syncer. In commit order, on the
-    /// syncer's thread (in memory mode: on the caller's, at once): keep it short, hand work on. Never called under a lock of ours.
+    /// syncer's thread (in memory mode and when it is durable already: on the caller's, at once): keep it short, hand work on, never
+    /// block in it (it may begin_apply() and commit()). Never called under a lock of ours. After an error the outcome of the commit is
+    /// open: it may become durable later, when the store recovers.
     virtual void on_durable(CommitPosition position, std::function<void(Result<void>)> done) = 0;
     /// Blocks the caller until then. For in-process callers that want to wait.
     virtual Result<void> wait_durable(CommitPosition position) = 0;

@@ -1,0 +1,194 @@
+// The syncer makes commits durable and advances the watermark; the keeper brings the store back after a full disk and trims.
+#include "engine/storage/storage_impl.h"
+
+#include <fmt/format.h>
+
+namespace angelia::engine::storage {
+
+using SyncClock = std::chrono::steady_clock;
+
+rocksdb::Status StorageImpl::flush_log(bool sync) {
+    if (sync) ++syncs_;
+    return database_->db->FlushWAL(sync);
+}
+
+void StorageImpl::sync_loop() {
+    const bool periodic = options_.durability == Durability::Periodic;
+    CommitPosition written;                         // handed to the kernel; sequences of this run start at 1
+    std::optional<SyncClock::time_point> sync_due;  // periodic: the kernel has what the device has not
+    std::unique_lock lock(state_mutex_);
+    for (;;) {
+        const auto work = [&] { return !log_broken_ && applied_ != written; };
+        const bool sync_now = sync_due && !log_broken_ && (stopping_ || SyncClock::now() >= *sync_due);
+        if (!work() && !sync_now) {
+            if (stopping_) return;
+            syncer_sleeps_ = true;
+            if (sync_due && !log_broken_) {
+                syncer_wakes_.wait_until(lock, *sync_due);
+            } else {
+                syncer_wakes_.wait(lock);
+            }
+            syncer_sleeps_ = false;
+            continue;
+        }
+        const auto target = applied_;
+        const auto target_bytes = applied_bytes_;
+        const bool sync = !periodic || sync_now;
+        lock.unlock();
+        // Everything applied before this call is in the log's buffer, so the watermark may follow to `target`, not beyond.
+        if (const auto s = flush_log(sync); s.ok()) {
+            publish(target);
+            lock.lock();
+            synced_bytes_ = target_bytes;
+            if (sync) {
+                synced_ = target;
+                sync_due.reset();
+            } else if (!sync_due) {
+                sync_due = SyncClock::now() + options_.periodic_sync;
+            }
+            written = target;
+            backlog_shrinks_.notify_all();
+        } else {
+            stop_writes(s, sync ? "syncing the log of" : "writing the log of", true);
+            lock.lock();
+            written = target;  // the keeper makes it durable, or nobody does
+            sync_due.reset();
+        }
+    }
+}
+
+void StorageImpl::publish(CommitPosition target) {
+    {
+        std::lock_guard lock(publish_mutex_);
+        oplog_.publish(target.sequence);
+        watermark_.raise(target);
+    }
+    watermark_.notify();
+    request_trim_if_due();
+}
+
+void StorageImpl::request_trim_if_due() {
+    if (oplog_.due_cut() == bson::Timestamp{}) return;
+    std::lock_guard lock(state_mutex_);
+    if (trim_due_) return;
+    trim_due_ = true;
+    keeper_wakes_.notify_one();
+}
+
+void StorageImpl::stop_writes(const rocksdb::Status& status, std::string_view what, bool log_broken) {
+    const bool full = is_out_of_space(status);
+    const bool fatal = (!full && !is_echo(status)) || status.severity() >= rocksdb::Status::Severity::kFatalError;
+    auto error = to_error(status, fmt::format("{} '{}' failed", what, options_.path));
+    error.message += fatal ? "; writes are refused until the process is restarted" : "; writes are refused until there is space again";
+    {
+        std::lock_guard lock(state_mutex_);
+        needs_restart_ = needs_restart_ || fatal;
+        // The first cause is the one to tell, unless it was only an echo or can be repaired and this one cannot.
+        const bool tells_more = !write_error_ || fatal || (full && write_error_->code != ErrorCode::OutOfDiskSpace);
+        if (tells_more) write_error_ = error;
+        if (log_broken && !log_broken_) {
+            log_broken_ = true;
+            failure_untold_ = true;
+            error = *write_error_;
+        } else {
+            log_broken = false;
+        }
+        keeper_wakes_.notify_one();
+        backlog_shrinks_.notify_all();
+        if (!tells_more && !log_broken) return;
+    }
+    if (log_broken) watermark_.fail(error);
+    options_.log(LogLevel::Error, error.message);
+}
+
+void StorageImpl::background_error(const rocksdb::Status& status) {
+    if (status.severity() >= rocksdb::Status::Severity::kHardError) return stop_writes(status, "background work on", false);
+    std::lock_guard lock(state_mutex_);
+    resume_wanted_ = true;
+    keeper_wakes_.notify_one();
+}
+
+void StorageImpl::keep_loop() {
+    constexpr auto kNone = SyncClock::time_point::max();
+    auto retry_at = kNone;
+    std::unique_lock lock(state_mutex_);
+    while (!stopping_) {
+        if (failure_untold_) {
+            failure_untold_ = false;
+            lock.unlock();
+            watermark_.notify();
+            lock.lock();
+            continue;
+        }
+        if (trim_due_ && !write_error_) {
+            lock.unlock();
+            if (auto trimmed = trim_oplog(oplog_.due_cut()); !trimmed) {
+                options_.log(LogLevel::Warning, "trimming the oplog failed: " + trimmed.error().to_string());
+            }
+            lock.lock();
+            trim_due_ = false;
+            continue;
+        }
+        const bool resume = (write_error_ && !needs_restart_) || resume_wanted_;
+        if (!resume && !memory_full_) {
+            retry_at = kNone;
+            keeper_wakes_.wait(lock);
+            continue;
+        }
+        if (retry_at == kNone) retry_at = SyncClock::now() + options_.resume_retry;
+        if (SyncClock::now() < retry_at) {
+            keeper_wakes_.wait_until(lock, retry_at);
+            continue;
+        }
+        retry_at = kNone;
+        const bool relieve = memory_full_;
+        lock.unlock();
+        if (resume) try_resume();
+        if (relieve) relieve_memory();
+        lock.lock();
+    }
+}
+
+void StorageImpl::try_resume() {
+    auto s = database_->db->Resume();
+    // Resume() flushed every memtable in one step, so all that was applied is in files now, whatever became of the log. When it
+    // found nothing to do (a folder sync failed, say), this call is the missing sync.
+    if (s.ok() && !options_.memory) s = flush_log(true);
+    if (!s.ok()) return give_up_if_fatal(s);
+    std::unique_lock lock(state_mutex_);
+    resume_wanted_ = false;
+    if (!write_error_ || needs_restart_) return;
+    const auto target = applied_;  // nothing was applied since the writes stopped
+    lock.unlock();
+    watermark_.recover();
+    publish(target);
+    lock.lock();
+    write_error_.reset();
+    log_broken_ = false;
+    synced_ = target;
+    synced_bytes_ = applied_bytes_;
+    backlog_shrinks_.notify_all();
+    syncer_wakes_.notify_one();
+    lock.unlock();
+    options_.log(LogLevel::Info, "writes go on");
+}
+
+void StorageImpl::give_up_if_fatal(const rocksdb::Status& status) {
+    if (status.IsBusy() || ((is_out_of_space(status) || is_echo(status)) && status.severity() < rocksdb::Status::Severity::kFatalError)) return;
+    {
+        std::lock_guard lock(state_mutex_);
+        resume_wanted_ = false;
+    }
+    stop_writes(status, "bringing back", false);
+}
+
+void StorageImpl::relieve_memory() {
+    // What was deleted frees memory only when tables are rewritten without it.
+    (void)database_->flush();
+    for (const auto family : {Family::Records, Family::Indexes, Family::Oplog}) (void)compact(family, {}, {});
+    const bool full = database_->bytes_held() > options_.memory_bytes_max;
+    std::lock_guard lock(state_mutex_);
+    memory_full_ = full;
+}
+
+}  // namespace angelia::engine::storage
