@@ -1,4 +1,5 @@
-// One pass over untrusted bytes, without recursion: a stack of the places where the open documents end.
+// One pass over untrusted bytes, without recursion: a stack of the places where the open documents end. Inside it is bools instead
+// of Results: every value of every message passes here, and an Error costs more to carry than most values to check.
 #include <angelia/bson/validate.h>
 
 #include <fmt/format.h>
@@ -19,8 +20,8 @@ class Validator {
     Validator(std::string_view bytes, const ValidateLimits& limits)
         : start_(reinterpret_cast<const std::uint8_t*>(bytes.data())), at_(start_), nesting_max_(std::min(limits.nesting_max, kLevelsMax)) {}
 
-    /// The outermost document, already known to end at `size`.
-    Result<void> run(std::size_t size) {
+    /// The outermost document, already known to end at `size`. False: see take_error().
+    bool run(std::size_t size) {
         if (nesting_max_ < 1) return too_deep();
         ends_[static_cast<std::size_t>(levels_++)] = start_ + size;
         at_ += 4;
@@ -33,19 +34,23 @@ class Validator {
                 continue;
             }
             last_ = last;
-            ANGELIA_TRY(element());
+            if (!element()) return false;
         }
-        return {};
+        return true;
     }
+
+    Error take_error() { return std::move(error_); }
 
   private:
     std::size_t left() const { return static_cast<std::size_t>(last_ - at_); }
 
-    Error broken(std::string_view what) const {
-        return {ErrorCode::InvalidBSON, fmt::format("invalid BSON at byte {}: {}", at_ - start_, what)};
+    bool broken(std::string_view what) {
+        error_ = {ErrorCode::InvalidBSON, fmt::format("invalid BSON at byte {}: {}", at_ - start_, what)};
+        return false;
     }
-    Error too_deep() const {
-        return {ErrorCode::Overflow, fmt::format("BSON at byte {} exceeds the maximum nesting of {} levels", at_ - start_, nesting_max_)};
+    bool too_deep() {
+        error_ = {ErrorCode::Overflow, fmt::format("BSON at byte {} exceeds the maximum nesting of {} levels", at_ - start_, nesting_max_)};
+        return false;
     }
 
     std::int32_t peek_int32() const {
@@ -54,16 +59,16 @@ class Validator {
         return v;
     }
 
-    Result<void> element() {
+    bool element() {
         const auto type = static_cast<Type>(*at_);
         if (type == Type::Missing) return broken("closing zero before the end of the document");
         const std::uint8_t* type_at = at_++;
-        ANGELIA_TRY(zero_terminated("field name"));
+        if (!zero_terminated("field name")) return false;
         switch (type) {
             case Type::Undefined:
             case Type::Null:
             case Type::MinKey:
-            case Type::MaxKey: return {};
+            case Type::MaxKey: return true;
             case Type::Bool: return boolean();
             case Type::Int32: return fixed(4);
             case Type::Double:
@@ -79,10 +84,10 @@ class Validator {
             case Type::Array: return open_document();
             case Type::Binary: return binary();
             case Type::Regex:
-                ANGELIA_TRY(zero_terminated("regular expression"));
+                if (!zero_terminated("regular expression")) return false;
                 return zero_terminated("regular expression options");
             case Type::DbPointer:
-                ANGELIA_TRY(string());
+                if (!string()) return false;
                 return fixed(12);
             case Type::JavaScriptWithScope: return code_with_scope();
             case Type::Missing: break;
@@ -92,30 +97,30 @@ class Validator {
         return broken(fmt::format("unknown type 0x{:02x}", number));
     }
 
-    Result<void> fixed(std::size_t size) {
+    bool fixed(std::size_t size) {
         if (left() < size) return broken("value reaches beyond the end of the document");
         at_ += size;
-        return {};
+        return true;
     }
 
-    Result<void> boolean() {
+    bool boolean() {
         if (left() < 1) return broken("value reaches beyond the end of the document");
         if (*at_ > 1) return broken("bool is neither 0 nor 1");
         ++at_;
-        return {};
+        return true;
     }
 
-    Result<void> zero_terminated(std::string_view what) {
+    bool zero_terminated(std::string_view what) {
         const auto* zero = static_cast<const std::uint8_t*>(std::memchr(at_, 0, left()));
         if (zero == nullptr) return broken(fmt::format("{} without a closing zero", what));
         if (!is_utf8({reinterpret_cast<const char*>(at_), static_cast<std::size_t>(zero - at_)})) {
             return broken(fmt::format("{} is not UTF-8", what));
         }
         at_ = zero + 1;
-        return {};
+        return true;
     }
 
-    Result<void> string() {
+    bool string() {
         if (left() < 5) return broken("string reaches beyond the end of the document");
         const std::int32_t size = peek_int32();  // with the closing zero
         if (size < 1 || static_cast<std::size_t>(size) > left() - 4) return broken(fmt::format("string length {} does not fit", size));
@@ -123,10 +128,10 @@ class Validator {
         if (at_[4 + text_size] != 0) return broken("string does not end with a zero byte");
         if (!is_utf8({reinterpret_cast<const char*>(at_ + 4), text_size})) return broken("string is not UTF-8");
         at_ += 4 + text_size + 1;
-        return {};
+        return true;
     }
 
-    Result<void> binary() {
+    bool binary() {
         if (left() < 5) return broken("binary data reaches beyond the end of the document");
         const std::int32_t size = peek_int32();
         if (size < 0 || static_cast<std::size_t>(size) > left() - 5) return broken(fmt::format("binary length {} does not fit", size));
@@ -136,11 +141,11 @@ class Validator {
             return broken("inner length of old binary data (subtype 2) does not fit");
         }
         at_ += size;
-        return {};
+        return true;
     }
 
     /// Enters the document at at_, which must end at or before the closing zero of its parent.
-    Result<void> open_document() {
+    bool open_document() {
         if (left() < kSmallestDocument) return broken("document reaches beyond the end of its parent");
         const std::int32_t size = peek_int32();
         if (size < static_cast<std::int32_t>(kSmallestDocument) || static_cast<std::size_t>(size) > left()) {
@@ -149,10 +154,10 @@ class Validator {
         if (levels_ >= nesting_max_) return too_deep();
         ends_[static_cast<std::size_t>(levels_++)] = at_ + size;
         at_ += 4;
-        return {};
+        return true;
     }
 
-    Result<void> code_with_scope() {
+    bool code_with_scope() {
         constexpr std::size_t kSmallest = 4 + 5 + kSmallestDocument;
         if (left() < kSmallest) return broken("code with scope reaches beyond the end of the document");
         const std::int32_t size = peek_int32();
@@ -162,7 +167,7 @@ class Validator {
         const std::uint8_t* end = at_ + size;
         at_ += 4;
         last_ = end;  // neither code nor scope may pass the end that the value states
-        ANGELIA_TRY(string());
+        if (!string()) return false;
         if (left() < kSmallestDocument || peek_int32() != end - at_) return broken("scope does not fill the code with scope");
         return open_document();
     }
@@ -172,6 +177,7 @@ class Validator {
     const std::uint8_t* last_ = nullptr;  ///< values of the current element end here or before
     const int nesting_max_;
     int levels_ = 0;
+    Error error_;
     std::array<const std::uint8_t*, kLevelsMax> ends_;
 };
 
@@ -190,7 +196,8 @@ Result<DocumentView> validate(std::string_view bytes, const ValidateLimits& limi
     if (size < static_cast<std::int32_t>(kSmallestDocument) || static_cast<std::size_t>(size) > bytes.size()) {
         return {ErrorCode::InvalidBSON, fmt::format("invalid BSON at byte 0: document length {} does not fit into {} bytes", size, bytes.size())};
     }
-    ANGELIA_TRY(Validator(bytes, limits).run(static_cast<std::size_t>(size)));
+    Validator validator(bytes, limits);
+    if (!validator.run(static_cast<std::size_t>(size))) return validator.take_error();
     return DocumentView(bytes);
 }
 

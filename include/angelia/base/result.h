@@ -3,6 +3,7 @@
 
 #include <angelia/base/error.h>
 
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -63,27 +64,27 @@ class [[nodiscard]] Result {
     std::variant<T, Error> state_;
 };
 
+/// Success costs one flag: the Error is only built when there is one.
 template <>
 class [[nodiscard]] Result<void> {
   public:
     Result() = default;
-    Result(Error error) : error_(std::move(error)), failed_(true) {}
-    Result(ErrorCode code, std::string message) : Result(Error(code, std::move(message))) {}
+    Result(Error error) : error_(std::move(error)) {}
+    Result(ErrorCode code, std::string message) : error_(std::in_place, code, std::move(message)) {}
 
-    bool has_value() const noexcept { return !failed_; }
-    explicit operator bool() const noexcept { return !failed_; }
+    bool has_value() const noexcept { return !error_.has_value(); }
+    explicit operator bool() const noexcept { return has_value(); }
     void value() const {
-        if (failed_) detail::bad_result_access(error_);
+        if (error_) detail::bad_result_access(*error_);
     }
-    const Error& error() const& { return error_; }
-    Error&& error() && { return std::move(error_); }
+    const Error& error() const& { return error_.value(); }
+    Error&& error() && { return std::move(error_).value(); }
     void value_or_throw() && {
-        if (failed_) throw Exception(std::move(error_));
+        if (error_) throw Exception(std::move(*error_));
     }
 
   private:
-    Error error_;
-    bool failed_ = false;
+    std::optional<Error> error_;
 };
 
 #define ANGELIA_CONCAT_INNER(a, b) a##b
