@@ -18,7 +18,8 @@ constexpr std::uint8_t kBinaryWithInnerLength = 2;
 class Validator {
   public:
     Validator(std::string_view bytes, const ValidateLimits& limits)
-        : start_(reinterpret_cast<const std::uint8_t*>(bytes.data())), at_(start_), nesting_max_(std::min(limits.nesting_max, kLevelsMax)) {}
+        : start_(reinterpret_cast<const std::uint8_t*>(bytes.data())), at_(start_), nesting_max_(std::min(limits.nesting_max, kLevelsMax)),
+          text_utf8_(limits.text_utf8) {}
 
     /// The outermost document, already known to end at `size`. False: see take_error().
     bool run(std::size_t size) {
@@ -113,7 +114,7 @@ class Validator {
     bool zero_terminated(std::string_view what) {
         const auto* zero = static_cast<const std::uint8_t*>(std::memchr(at_, 0, left()));
         if (zero == nullptr) return broken(fmt::format("{} without a closing zero", what));
-        if (!is_utf8({reinterpret_cast<const char*>(at_), static_cast<std::size_t>(zero - at_)})) {
+        if (text_utf8_ && !is_utf8({reinterpret_cast<const char*>(at_), static_cast<std::size_t>(zero - at_)})) {
             return broken(fmt::format("{} is not UTF-8", what));
         }
         at_ = zero + 1;
@@ -126,7 +127,7 @@ class Validator {
         if (size < 1 || static_cast<std::size_t>(size) > left() - 4) return broken(fmt::format("string length {} does not fit", size));
         const auto text_size = static_cast<std::size_t>(size) - 1;
         if (at_[4 + text_size] != 0) return broken("string does not end with a zero byte");
-        if (!is_utf8({reinterpret_cast<const char*>(at_ + 4), text_size})) return broken("string is not UTF-8");
+        if (text_utf8_ && !is_utf8({reinterpret_cast<const char*>(at_ + 4), text_size})) return broken("string is not UTF-8");
         at_ += 4 + text_size + 1;
         return true;
     }
@@ -176,6 +177,7 @@ class Validator {
     const std::uint8_t* at_;
     const std::uint8_t* last_ = nullptr;  ///< values of the current element end here or before
     const int nesting_max_;
+    const bool text_utf8_;
     int levels_ = 0;
     Error error_;
     std::array<const std::uint8_t*, kLevelsMax> ends_;

@@ -9,6 +9,7 @@ namespace angelia::bson {
 struct ValidateLimits {
     std::size_t bytes_max = kDocumentBytesInternalMax;
     int nesting_max = kNestingMax;
+    bool text_utf8 = true;   ///< false: strings and keys may hold any bytes, as documents that other programs stored in a MongoDB do
 };
 
 /// Checks in one pass that `bytes` starts with a well-formed document and returns a view of it; bytes behind the document are the

@@ -160,7 +160,7 @@ struct WatchRequest {
 
 /// What a watch tells its owner; called one after another, never at the same time, from a thread of the adapter: hand work on, do no I/O.
 struct WatchEvents {
-    /// A reply of the server, also an empty one (heartbeat). `token`: adopt it once all of `events` were handed over.
+    /// A reply of the server, also an empty one (the first after on_started, and heartbeats). `token`: adopt it once all of `events` were handed over.
     std::function<void(std::vector<bson::Document> events, const bson::Document& token)> on_batch;
     /// The stream (re)started. `gap`: events may have been missed since the last token (fresh start, history lost): look at the collection.
     std::function<void(bool gap)> on_started;

@@ -57,7 +57,10 @@ void SimulatedWatch::start() {
         fresh = true;
         post([this] { events_.on_error(history_lost(), false); });
     }
-    post([this, fresh] { events_.on_started(fresh); });
+    post([this, fresh, token = std::make_shared<bson::Document>(token_of(position_))] {
+        events_.on_started(fresh);
+        if (!closed_) events_.on_batch({}, *token);
+    });
     arm_heartbeat();
     wake();
 }
