@@ -86,6 +86,7 @@ TEST(Validate, HoldsCodeWithScopeToItsOwnLength) {
 
 TEST(Validate, ChecksUtf8OfStringsAndNames) {
     EXPECT_EQ(complaint(make("a", "\xC3").bytes()), "InvalidBSON (22): invalid BSON at byte 7: string is not UTF-8");
+    EXPECT_TRUE(validate(make("a", "\xC3").bytes(), {kDocumentBytesInternalMax, kNestingMax, false})) << "unless other bytes are allowed";
     EXPECT_EQ(complaint(make("\xFF", true).bytes()), "InvalidBSON (22): invalid BSON at byte 5: field name is not UTF-8");
     EXPECT_EQ(complaint(make("a", RegexView{"\x80", ""}).bytes()), "InvalidBSON (22): invalid BSON at byte 7: regular expression is not UTF-8");
     EXPECT_EQ(complaint(make("a", std::string_view("a\0b", 3)).bytes()), "fine");

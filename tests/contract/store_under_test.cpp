@@ -103,7 +103,8 @@ void StoreContract::TearDown() {
     const auto names = other.list_collections();
     ASSERT_TRUE(names) << names.error().to_string();
     for (const auto& name : *names) {
-        if (name.rfind(prefix_, 0) == 0) EXPECT_TRUE(other.drop(other.collection(name)));
+        if (name.rfind(prefix_, 0) != 0) continue;
+        EXPECT_TRUE(other.drop(other.collection(name)));
     }
     EXPECT_TRUE(other.close());
     EXPECT_TRUE(store_.close());
