@@ -13,10 +13,11 @@
 #include <vector>
 
 namespace angelia::engine::query {
-namespace {
 
 using bson::Type;
 using bson::ValueView;
+
+namespace projection_tree {  // named, because Projection::State holds a node
 
 struct Slice {
     std::int64_t skip = 0;  ///< negative: from the end
@@ -167,7 +168,10 @@ struct ProjectionParse {
     }
 };
 
-}  // namespace
+}  // namespace projection_tree
+
+using projection_tree::ProjectionNode;
+using projection_tree::ProjectionParse;
 
 struct Projection::State {
     ProjectionNode root;
