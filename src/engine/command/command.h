@@ -47,7 +47,7 @@ struct Connection {
 struct ServerState;
 
 struct Reply {
-    bson::Document body;                     ///< complete, with ok, operationTime, $clusterTime
+    bson::Document body{};                   ///< complete, with ok, operationTime, $clusterTime
     bool close_connection = false;           ///< after sending (or instead of it, when `send` is false)
     bool send = true;
     bool more_to_come = false;               ///< exhaust hello: another reply follows by itself, through the same function
@@ -55,10 +55,14 @@ struct Reply {
 /// Called once per reply, from any thread, possibly before run() returns.
 using ReplyFunction = std::function<void(Reply)>;
 
+struct ServiceOptions {
+    bool enable_test_commands = false;       ///< or the engine's own option
+};
+
 /// Executes commands against one engine. Threads: safe.
 class CommandService {
   public:
-    static std::unique_ptr<CommandService> create(Engine& engine);
+    static std::unique_ptr<CommandService> create(Engine& engine, ServiceOptions options = {});
     virtual ~CommandService() = default;
 
     /// Never blocks on the disk or on other commands. Errors become replies {ok: 0, errmsg, code, codeName}.
