@@ -12,7 +12,6 @@ PACKAGES_BUILD=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config ccac
 PACKAGES_TEST=(libgtest-dev python3:python3 python3-venv:@venv nodejs:node npm:npm)
 PACKAGES_BENCH=(libbenchmark-dev)
 PACKAGES_LINT=(clang-14 clang-format-14 clang-tidy-14 libgtest-dev libbenchmark-dev)
-if [ -f tools/packages.sh ]; then . tools/packages.sh; fi
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "do: $*"; exit 1; }
