@@ -1,12 +1,12 @@
-# angelia_module(<name> [DEPS <modules>] [LIBS <targets>] [TEST_LIBS <targets>] [TEST_DEPS <modules>] [FOLDERS <folders>] [EXCLUDE <regex>])
+# angelia_module(<name> [DEPS <modules>] [LIBS <targets>] [TEST_LIBS <targets>] [TEST_DEPS <modules>] [FOLDERS <folders>] [EXCLUDE <regex>] [LABEL <label>])
 #   One folder is one module: every *.cpp below it (except *_test.cpp and *_bench.cpp) makes the static library
 #   angelia_<name>; every *_test.cpp makes the one test program <name>_test (a unity build), registered with ctest
-#   under the label "unit". FOLDERS: take these folders instead of the current one. EXCLUDE: leave out files whose path
+#   under the label "unit" (or LABEL; "network" for tests that open ports). FOLDERS: take these folders instead of the current one. EXCLUDE: leave out files whose path
 #   matches; for a part of the folder that is a library of its own so that its edit cycle stays short.
 add_custom_target(unit_tests)  # every unit test program: what ./do test --quick builds
 
 function(angelia_module name)
-    cmake_parse_arguments(M "" "EXCLUDE" "DEPS;LIBS;TEST_LIBS;TEST_DEPS;FOLDERS" ${ARGN})
+    cmake_parse_arguments(M "" "EXCLUDE;LABEL" "DEPS;LIBS;TEST_LIBS;TEST_DEPS;FOLDERS" ${ARGN})
     if(NOT M_FOLDERS)
         set(M_FOLDERS ${CMAKE_CURRENT_SOURCE_DIR})
     endif()
@@ -35,7 +35,12 @@ function(angelia_module name)
         set_target_properties(${name}_test PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
         target_link_libraries(${name}_test PRIVATE angelia_${name} ${test_deps} ${M_TEST_LIBS} ${M_LIBS} GTest::gtest_main)
         add_test(NAME ${name} COMMAND ${name}_test)
-        set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 300)
-        add_dependencies(unit_tests ${name}_test)
+        if(NOT M_LABEL)
+            set(M_LABEL unit)
+        endif()
+        set_tests_properties(${name} PROPERTIES LABELS ${M_LABEL} TIMEOUT 300)
+        if(M_LABEL STREQUAL unit)
+            add_dependencies(unit_tests ${name}_test)
+        endif()
     endif()
 endfunction()
