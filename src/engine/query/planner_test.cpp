@@ -1,0 +1,262 @@
+#include "engine/query/planner.h"
+
+#include "engine/query/test_json.h"
+
+#include <angelia/bson/builder.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace angelia::engine::query {
+namespace {
+
+using testing_support::from;
+using testing_support::outcome_code;
+using testing_support::text;
+
+// ---- an index in memory, and an executor as the engine has one
+
+struct MemoryIndex {
+    IndexInfo info;
+    std::set<std::pair<std::string, std::size_t>> entries;  // key, position of the document
+};
+
+MemoryIndex build_index(IndexInfo info, const std::vector<bson::Document>& documents) {
+    MemoryIndex index{std::move(info), {}};
+    for (std::size_t i = 0; i < documents.size(); ++i) {
+        if (index.info.partial_filter && !index.info.partial_filter->matches(documents[i])) continue;
+        const auto keys = index_keys(index.info.pattern, documents[i], index.info.sparse).value_or_throw();
+        index.info.multikey = index.info.multikey || keys.multikey;
+        for (const std::string& key : keys.keys) index.entries.emplace(key, i);
+    }
+    return index;
+}
+
+std::vector<std::size_t> candidates(const Plan& plan, const std::vector<MemoryIndex>& indexes, const std::vector<bson::Document>& documents,
+                                    const Matcher& matcher) {
+    std::vector<std::size_t> found;
+    if (plan.kind == Plan::Kind::CollectionScan) {
+        for (std::size_t i = 0; i < documents.size(); ++i) found.push_back(i);
+        if (plan.reverse) std::reverse(found.begin(), found.end());
+    } else if (plan.kind == Plan::Kind::IdLookup) {
+        for (std::size_t i = 0; i < documents.size(); ++i) {
+            if (Matcher::parse(bson::make("_id", *matcher.id_equality())).value_or_throw().matches(documents[i])) found.push_back(i);
+        }
+    } else if (plan.kind == Plan::Kind::IndexScan) {
+        const auto& entries = indexes[plan.index].entries;
+        for (const KeyRange& range : plan.ranges) {
+            const auto begin = entries.lower_bound({range.lower, 0});
+            const auto end = range.upper.empty() ? entries.end() : entries.lower_bound({range.upper, 0});
+            std::vector<std::size_t> part;
+            for (auto it = begin; it != end; ++it) part.push_back(it->second);
+            if (plan.reverse) std::reverse(part.begin(), part.end());
+            found.insert(found.end(), part.begin(), part.end());
+        }
+    }
+    return found;
+}
+
+struct Executed {
+    std::vector<std::size_t> documents;
+    bool repeated = false;  // a document came twice though the plan does not say multikey
+};
+
+Executed execute(const Plan& plan, const std::vector<MemoryIndex>& indexes, const std::vector<bson::Document>& documents, const Matcher& matcher) {
+    Executed result;
+    std::set<std::size_t> seen;
+    for (const std::size_t i : candidates(plan, indexes, documents, matcher)) {
+        if (!seen.insert(i).second) {
+            result.repeated = result.repeated || !plan.multikey;
+            continue;
+        }
+        if (matcher.matches(documents[i])) result.documents.push_back(i);
+    }
+    return result;
+}
+
+std::vector<IndexInfo> infos(const std::vector<MemoryIndex>& indexes) {
+    std::vector<IndexInfo> result;
+    for (const MemoryIndex& index : indexes) result.push_back(index.info);
+    return result;
+}
+
+// ---- random documents and filters over few names and values, so that they meet
+
+class Dice {
+  public:
+    explicit Dice(unsigned seed) : random_(seed) {}
+    int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+    bool one_in(int n) { return below(n) == 0; }
+    template <std::size_t N>
+    std::string pick(const char* const (&list)[N]) { return list[below(static_cast<int>(N))]; }
+
+  private:
+    std::mt19937 random_;
+};
+
+const char* const kScalars[] = {"0", "1", "2", "3", "2.5", "{\"$numberLong\": \"2\"}", "{\"$numberDecimal\": \"2.5\"}", "\"a\"", "\"b\"", "null", "true", "false",
+                                "{\"$numberDouble\": \"NaN\"}", "{\"$date\": {\"$numberLong\": \"5\"}}", "{\"$minKey\": 1}", "{\"$maxKey\": 1}"};
+const char* const kFields[] = {"a", "b", "c"};
+const char* const kPaths[] = {"a", "b", "c", "a.b", "a.c", "b.a", "a.0", "a.0.b", "a.b.c", "c.1"};
+
+std::string random_value(Dice& dice, int depth) {
+    const int kind = depth == 0 ? 0 : dice.below(8);
+    if (kind < 5) return dice.pick(kScalars);
+    if (kind == 5) {
+        std::string array = "[";
+        const int count = dice.below(4);
+        for (int i = 0; i < count; ++i) array += (i ? ", " : "") + random_value(dice, depth - 1);
+        return array + "]";
+    }
+    std::string object = "{";
+    bool first = true;
+    for (const char* field : {"a", "b", "c", "0"}) {
+        if (!dice.one_in(field[0] == '0' ? 12 : 2)) continue;
+        object += std::string(first ? "" : ", ") + "\"" + field + "\": " + random_value(dice, depth - 1);
+        first = false;
+    }
+    return object + "}";
+}
+
+bson::Document random_document(Dice& dice, int id, bool arrays) {
+    for (;;) {
+        std::string json = "{\"_id\": " + std::to_string(id);
+        for (const char* field : kFields) {
+            if (dice.one_in(4)) continue;
+            json += std::string(", \"") + field + "\": " + random_value(dice, 3);
+        }
+        auto document = from(json + "}");
+        const bool has_array = bson::to_json(document.view()).find('[') != std::string::npos;
+        if (arrays || !has_array) return document;
+    }
+}
+
+std::string random_condition(Dice& dice) {
+    switch (dice.below(14)) {
+        case 0: return "{\"$gt\": " + dice.pick(kScalars) + "}";
+        case 1: return "{\"$gte\": " + dice.pick(kScalars) + "}";
+        case 2: return "{\"$lt\": " + dice.pick(kScalars) + "}";
+        case 3: return "{\"$lte\": " + dice.pick(kScalars) + "}";
+        case 4: return "{\"$gt\": " + dice.pick(kScalars) + ", \"$lt\": " + dice.pick(kScalars) + "}";
+        case 5: return "{\"$in\": [" + random_value(dice, 1) + ", " + dice.pick(kScalars) + "]}";
+        case 6: return "{\"$ne\": " + dice.pick(kScalars) + "}";
+        case 7: return dice.one_in(2) ? "{\"$exists\": true}" : "{\"$exists\": false}";
+        case 8: return "{\"$elemMatch\": {\"$gte\": " + dice.pick(kScalars) + ", \"$lte\": " + dice.pick(kScalars) + "}}";
+        case 9: return "{\"$elemMatch\": {\"b\": " + random_value(dice, 1) + ", \"c\": " + dice.pick(kScalars) + "}}";
+        case 10: return "{\"$all\": [" + dice.pick(kScalars) + ", " + dice.pick(kScalars) + "]}";
+        case 11: return dice.one_in(2) ? "{\"$size\": 1}" : "{\"$type\": \"number\"}";
+        case 12: return dice.one_in(2) ? "{\"$not\": {\"$gt\": 1}}" : "{\"$mod\": [2, 0]}";
+        default: return random_value(dice, 2);
+    }
+}
+
+std::string random_filter(Dice& dice, int depth) {
+    std::string json = "{";
+    const int count = 1 + dice.below(3);
+    for (int i = 0; i < count; ++i) {
+        if (i > 0) json += ", ";
+        if (depth > 0 && dice.one_in(6)) {
+            const char* const groups[] = {"$or", "$and", "$nor"};
+            json += "\"" + dice.pick(groups) + "\": [" + random_filter(dice, depth - 1) + ", " + random_filter(dice, depth - 1) + "]";
+        } else {
+            json += "\"" + dice.pick(kPaths) + "\": " + random_condition(dice);
+        }
+    }
+    return json + "}";
+}
+
+std::string random_pattern(Dice& dice) {
+    std::string json = "{";
+    std::set<std::string> used;
+    const int count = 1 + dice.below(3);
+    for (int i = 0; i < count; ++i) {
+        const std::string path = dice.pick(kPaths);
+        if (!used.insert(path).second) continue;
+        json += (used.size() > 1 ? ", " : "") + ("\"" + path + "\": ") + (dice.one_in(3) ? "-1" : "1");
+    }
+    return json + "}";
+}
+
+/// Nothing when a document has parallel arrays under the pattern: such an index cannot be.
+std::optional<MemoryIndex> random_index(Dice& dice, const std::vector<bson::Document>& documents) {
+    IndexInfo info;
+    info.pattern = IndexKeyPattern::parse(from(random_pattern(dice))).value_or_throw();
+    info.sparse = dice.one_in(4);
+    if (!info.sparse && dice.one_in(4)) {
+        const char* const filters[] = {R"({"a": {"$exists": true}})", R"({"b": {"$gt": 1}})", R"({"c": 2})", R"({"a": {"$lte": "b"}})",
+                                       R"({"$or": [{"a": 1}, {"b": "a"}]})", R"({"a.b": {"$in": [1, 2]}})"};
+        info.partial_filter = Matcher::parse(from(dice.pick(filters))).value_or_throw();
+    }
+    for (const bson::Document& d : documents) {
+        if (!index_keys(info.pattern, d, info.sparse)) return std::nullopt;
+    }
+    return build_index(std::move(info), documents);
+}
+
+/// The first difference between the answers with and without indexes, or nothing.
+std::string difference(unsigned seed, int* index_scans, int* index_sorts) {
+    Dice dice(seed);
+    const bool arrays = !dice.one_in(3);
+    std::vector<bson::Document> documents;
+    for (int i = 0; i < 25; ++i) documents.push_back(random_document(dice, i, arrays));
+    std::vector<MemoryIndex> indexes;
+    for (int i = 0; i < 4; ++i) {
+        if (auto index = random_index(dice, documents)) indexes.push_back(std::move(*index));
+    }
+    const auto known = infos(indexes);
+    for (int round = 0; round < 12; ++round) {
+        const std::string filter = random_filter(dice, 2);
+        const auto matcher = Matcher::parse(from(filter)).value_or_throw();
+        const std::string order = dice.one_in(2) ? "{}" : random_pattern(dice);
+        const auto sort = SortSpec::parse(from(order)).value_or_throw();
+        std::vector<std::size_t> wanted;
+        bool sortable = true;
+        for (std::size_t i = 0; i < documents.size(); ++i) {
+            sortable = sortable && sort.sort_key(documents[i]).has_value();
+            if (matcher.matches(documents[i])) wanted.push_back(i);
+        }
+        if (!sortable) continue;
+        const Plan plan = query::plan(matcher, &sort, known).value_or_throw();
+        *index_scans += plan.kind == Plan::Kind::IndexScan;
+        *index_sorts += plan.kind == Plan::Kind::IndexScan && plan.provides_sort && order != "{}";
+        const Executed got = execute(plan, indexes, documents, matcher);
+        std::string where = filter + " sort " + order;
+        if (plan.kind == Plan::Kind::IndexScan) {
+            where += " index " + text(known[plan.index].pattern.to_document()) + (known[plan.index].sparse ? " sparse" : "") +
+                     (plan.multikey ? " multikey" : "");
+        }
+        if (got.repeated) return "a document twice: " + where;
+        auto in_order = got.documents;
+        std::sort(in_order.begin(), in_order.end());
+        if (in_order != wanted) {
+            for (const std::size_t i : wanted) {
+                if (std::find(in_order.begin(), in_order.end(), i) == in_order.end()) return "lost " + text(documents[i]) + " by " + where;
+            }
+            return "extra documents by " + where;
+        }
+        if (!plan.provides_sort) continue;
+        for (std::size_t i = 1; i < got.documents.size(); ++i) {
+            const auto& a = documents[got.documents[i - 1]];
+            const auto& b = documents[got.documents[i]];
+            if (sort.compare(a, b).value_or_throw() > 0) return "order of " + text(a) + " and " + text(b) + " by " + where;
+        }
+    }
+    return {};
+}
+
+TEST(Planner, AnswersAreTheSameWithAndWithoutIndexes) {
+    int index_scans = 0;
+    int index_sorts = 0;
+    for (unsigned seed = 1; seed <= 4'000; ++seed) {
+        ASSERT_EQ(difference(seed, &index_scans, &index_sorts), "") << "seed " << seed;
+    }
+    // The test would prove nothing if no index were used.
+    EXPECT_GT(index_scans, 5'000);
+    EXPECT_GT(index_sorts, 500);
+}
+
+}  // namespace
+}  // namespace angelia::engine::query
