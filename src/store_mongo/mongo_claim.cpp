@@ -88,6 +88,23 @@ Result<std::vector<std::optional<bson::Document>>> fetch(mongoc_client_t* client
     return out;
 }
 
+/// `index`: of the candidate in the bulk that `done` answers.
+void note_update(ClaimResult::Entry& entry, bool effective, const BulkResult& done, std::size_t index) {
+    entry.outcome = effective ? Outcome::Claimed : Outcome::Changed;
+    for (const auto& error : done.errors) {
+        if (error.index != index) continue;
+        entry.outcome = Outcome::Changed;
+        entry.error = error.error;
+    }
+}
+
+/// The updates' fate is unknown: locks that we can still reach are given back, the others end with their lease.
+Result<ClaimResult> give_back_and_fail(mongoc_client_t* client, const ClaimRequest& request, const std::vector<std::size_t>& won, const CallOptions& options,
+                                       Error error) {
+    ANGELIA_TRY(run_for(client, request.locks, request, won, release_operation, options));
+    return error;
+}
+
 }  // namespace
 
 Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request, const CallOptions& options) {
@@ -96,56 +113,49 @@ Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request, co
     std::vector<std::size_t> all(request.candidates.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
 
-    // Locks. A duplicate key means that somebody else holds it; any other error fails the claim, and what was won is given back.
-    ANGELIA_TRY_ASSIGN(const BulkResult locked, run_for(client, request.locks, request, all, lock_operation, options));
+    // Locks. A duplicate key means that somebody else holds it.
+    ANGELIA_TRY_ASSIGN(BulkResult locked, run_for(client, request.locks, request, all, lock_operation, options));
     std::vector<bool> lost(request.candidates.size());
-    std::optional<Error> failure;
-    for (const auto& error : locked.errors) {
-        if (error.index < lost.size()) lost[error.index] = true;
-        if (error.error.code != ErrorCode::DuplicateKey && !failure) failure = error.error;
+    for (auto& error : locked.errors) {
+        if (error.index >= lost.size()) continue;
+        lost[error.index] = true;
+        if (error.error.code != ErrorCode::DuplicateKey) result.entries[error.index].error = std::move(error.error);
     }
     std::vector<std::size_t> won;
     std::copy_if(all.begin(), all.end(), std::back_inserter(won), [&](std::size_t i) { return !lost[i]; });
-    const auto give_back = [&](const std::vector<std::size_t>& which) { return run_for(client, request.locks, request, which, release_operation, options); };
-    if (failure) {
-        ANGELIA_TRY(give_back(won));
-        return *std::move(failure);
-    }
     if (won.empty()) return result;
 
-    // Documents. An update that cannot be told apart afterwards runs alone.
-    std::vector<std::size_t> together, alone, changed;
-    for (const std::size_t i : won) (set_values(request.candidates[i]) ? together : alone).push_back(i);
-    const auto fail = [&](Error error) -> Result<ClaimResult> {
-        ANGELIA_TRY(give_back(won));
-        return error;
-    };
-    for (const std::size_t i : alone) {
-        const auto updated = run_for(client, request.documents, request, {i}, update_operation, options);
-        if (!updated) return fail(updated.error());
-        if (!updated->errors.empty()) return fail(updated->errors.front().error);
-        if (updated->matched == 0) changed.push_back(i);
-        result.entries[i].outcome = updated->matched == 0 ? Outcome::Changed : Outcome::Claimed;
+    // Documents. Where $set gives no values to tell a changed document by, the update runs alone.
+    std::vector<std::size_t> together, changed;
+    for (const std::size_t i : won) {
+        if (set_values(request.candidates[i])) {
+            together.push_back(i);
+            continue;
+        }
+        auto updated = run_for(client, request.documents, request, {i}, update_operation, options);
+        if (!updated) return give_back_and_fail(client, request, won, options, updated.error());
+        note_update(result.entries[i], updated->modified > 0, *updated, 0);
+        if (result.entries[i].outcome == Outcome::Changed) changed.push_back(i);
     }
-    const auto updated = run_for(client, request.documents, request, together, update_operation, options);
-    if (!updated) return fail(updated.error());
-    if (!updated->errors.empty()) return fail(updated->errors.front().error);
-    const bool all_matched = updated->matched == static_cast<std::int64_t>(together.size());
-    for (const std::size_t i : together) result.entries[i].outcome = Outcome::Claimed;
+    auto updated = run_for(client, request.documents, request, together, update_operation, options);
+    if (!updated) return give_back_and_fail(client, request, won, options, updated.error());
+    const bool all_changed = updated->modified == static_cast<std::int64_t>(together.size());
+    for (std::size_t k = 0; k < together.size(); ++k) note_update(result.entries[together[k]], true, *updated, k);
 
-    if (request.return_documents || !all_matched) {
+    if (request.return_documents || !all_changed) {
         ANGELIA_TRY_ASSIGN(auto documents, fetch(client, request, won, options));
         for (std::size_t k = 0; k < won.size(); ++k) {
             auto& entry = result.entries[won[k]];
             const Candidate& c = request.candidates[won[k]];
-            if (entry.outcome == Outcome::Claimed && !all_matched && set_values(c) && !(documents[k] && shows_update(*documents[k], c))) {
-                entry.outcome = Outcome::Changed;
-                changed.push_back(won[k]);
-            }
+            const bool in_doubt = !all_changed && set_values(c) && entry.outcome == Outcome::Claimed;
+            if (in_doubt && !(documents[k] && shows_update(*documents[k], c))) entry.outcome = Outcome::Changed;
             if (entry.outcome == Outcome::Claimed && request.return_documents) entry.document = std::move(documents[k]);
         }
     }
-    ANGELIA_TRY(give_back(changed));
+    for (const std::size_t i : together) {
+        if (result.entries[i].outcome == Outcome::Changed) changed.push_back(i);
+    }
+    ANGELIA_TRY(run_for(client, request.locks, request, changed, release_operation, options));
     return result;
 }
 

@@ -100,18 +100,32 @@ TEST_P(StoreContract, ClaimMixesNewLocksAndTakeOvers) {
     EXPECT_EQ(content(locks), "{\"_id\":1,\"holder\":\"me\"}\n{\"_id\":2,\"holder\":\"me\"}\n");
 }
 
-TEST_P(StoreContract, ClaimWithABadUpdateLeavesNoLock) {
+TEST_P(StoreContract, ClaimWithABadUpdateLeavesNoLockAndHarmsNoOther) {
     const auto docs = collection("docs"), locks = collection("locks");
-    put(docs, {R"({"_id": 1, "state": "waiting"})"});
-    put(locks, {R"({"_id": 9, "holder": "other"})"});
+    put(docs, {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "waiting", "n": "text"})", R"({"_id": 3, "state": "waiting"})"});
+    std::vector<ClaimRequest::Candidate> candidates;
+    for (const std::int32_t id : {1, 2, 3}) candidates.push_back(candidate(id, "me"));
+    candidates[0].update = json(R"({"$frobnicate": {"a": 1}})");
+    candidates[1].update = json(R"({"$inc": {"n": 1}, "$set": {"by": "me"}})");
+    const auto result = store_.claim(claim_of(docs, locks, std::move(candidates)));
+    ASSERT_EQ(outcomes(result), "changed changed claimed");
+    ASSERT_TRUE(result->entries[0].error && result->entries[1].error);
+    EXPECT_EQ(result->entries[0].error->code, ErrorCode::FailedToParse) << result->entries[0].error->to_string();
+    EXPECT_EQ(result->entries[1].error->code, ErrorCode::TypeMismatch) << result->entries[1].error->to_string();
+    EXPECT_FALSE(result->entries[2].error);
+    EXPECT_EQ(content(locks), "{\"_id\":3,\"holder\":\"me\"}\n");
+}
+
+TEST_P(StoreContract, ClaimThatChangesNothingGivesTheLockBack) {
+    const auto docs = collection("docs"), locks = collection("locks");
+    put(docs, {R"({"_id": 1, "state": "waiting", "by": "me"})", R"({"_id": 2, "state": "waiting"})"});
     std::vector<ClaimRequest::Candidate> candidates;
     candidates.push_back(candidate(1, "me"));
-    candidates[0].update = json(R"({"$frobnicate": {"a": 1}})");
+    candidates.push_back(candidate(2, "me"));
+    candidates[0].update = json(R"({"$set": {"by": "me"}})");
     const auto result = store_.claim(claim_of(docs, locks, std::move(candidates)));
-    ASSERT_FALSE(result);
-    EXPECT_EQ(result.error().code, ErrorCode::FailedToParse) << result.error().to_string();
-    EXPECT_EQ(content(locks), "{\"_id\":9,\"holder\":\"other\"}\n");
-    EXPECT_EQ(content(docs), "{\"_id\":1,\"state\":\"waiting\"}\n");
+    EXPECT_EQ(outcomes(result), "changed claimed");
+    EXPECT_EQ(content(locks), "{\"_id\":2,\"holder\":\"me\"}\n");
 }
 
 TEST_P(StoreContract, ClaimNeedsIdsAndOperators) {

@@ -131,10 +131,11 @@ struct ClaimResult {
     enum class Outcome : std::uint8_t {
         Claimed,
         Locked,      ///< somebody else holds the lock
-        Changed,     ///< lock won, but the document is gone or no longer matches; the lock was released again
+        Changed,     ///< lock won, but the document is gone, no longer matches or was not changed by the update; the lock was released again
     };
     struct Entry {
         Outcome outcome = Outcome::Locked;
+        std::optional<Error> error;                ///< why it failed, when it was not another holder or a change: a bad lock (Locked) or update (Changed)
         std::optional<bson::Document> document;    ///< when claimed and asked for
     };
     std::vector<Entry> entries;                    ///< same order and size as candidates

@@ -33,6 +33,20 @@ Result<SimulatedUpdate> parse(const UpdateOp& op) {
     return SimulatedUpdate{std::move(filter), std::move(update)};
 }
 
+/// True when the lock is ours now. `error`: why not, when it is not that somebody else holds it.
+Result<bool> take_lock(SimulatedServer::State& server, const CollectionName& locks, const ClaimRequest::Candidate& c, std::optional<Error>& error) {
+    const auto inserted = server.insert(locks, c.lock);
+    if (inserted) return true;
+    if (inserted.error().code != ErrorCode::DuplicateKey) {
+        error = inserted.error();
+        return false;
+    }
+    if (!c.take_over) return false;
+    ANGELIA_TRY_ASSIGN(const SimulatedUpdate take_over, parse(UpdateOp{c.take_over->copy(), c.lock.copy(), false, false}));
+    ANGELIA_TRY_ASSIGN(const SimulatedWrite taken, server.update(locks, take_over.filter, take_over.update, false, false));
+    return taken.modified > 0;
+}
+
 class SimulatedWatchHandle final : public Watch {
   public:
     explicit SimulatedWatchHandle(std::shared_ptr<SimulatedWatch> watch) : watch_(std::move(watch)) {}
@@ -327,41 +341,28 @@ Result<BulkResult> SimulatedStore::bulk_write(std::vector<BulkOp> ops, bool orde
 Result<ClaimResult> SimulatedStore::claim(ClaimRequest request, const CallOptions&) {
     using Outcome = ClaimResult::Outcome;
     return call<ClaimResult>("claim", request.locks, request.candidates.size(), [&](SimulatedServer::State& server) -> Result<ClaimResult> {
-        struct Parsed {
-            query::Matcher condition, lock_id, take_over;
-            query::Update update, lock;
-        };
-        // All of it is parsed before any of it is applied: a bad filter refuses the batch.
-        std::vector<Parsed> parsed;
-        for (const auto& c : request.candidates) {
-            ANGELIA_TRY_ASSIGN(query::Matcher condition, query::Matcher::parse(c.condition));
-            ANGELIA_TRY_ASSIGN(query::Matcher lock_id, query::Matcher::parse(bson::make("_id", c.lock["_id"])));
-            ANGELIA_TRY_ASSIGN(query::Matcher take_over, query::Matcher::parse(c.take_over ? c.take_over->view() : bson::DocumentView()));
-            ANGELIA_TRY_ASSIGN(query::Update update, query::Update::parse(c.update.view()));
-            ANGELIA_TRY_ASSIGN(query::Update lock, query::Update::parse(c.lock.view()));
-            parsed.push_back({std::move(condition), std::move(lock_id), std::move(take_over), std::move(update), std::move(lock)});
-        }
         ClaimResult result;
         result.entries.resize(request.candidates.size());
         for (std::size_t i = 0; i < request.candidates.size(); ++i) {
-            const Parsed& p = parsed[i];
+            const ClaimRequest::Candidate& c = request.candidates[i];
             auto& entry = result.entries[i];
-            const auto inserted = server.insert(request.locks, request.candidates[i].lock);
-            if (!inserted && inserted.error().code != ErrorCode::DuplicateKey) return inserted.error();
-            if (!inserted) {
-                if (!request.candidates[i].take_over) continue;
-                ANGELIA_TRY_ASSIGN(const SimulatedWrite taken, server.update(request.locks, p.take_over, p.lock, false, false));
-                if (taken.modified == 0) continue;
-            }
-            const auto won = server.update(request.documents, p.condition, p.update, false, false);
-            if (!won || won->matched == 0) {
-                ANGELIA_TRY(server.remove(request.locks, p.lock_id, false));
-                if (!won) return won.error();
+            const auto parsed = parse(UpdateOp{c.condition.copy(), c.update.copy(), false, false});
+            if (!parsed) {
                 entry.outcome = Outcome::Changed;
+                entry.error = parsed.error();
                 continue;
             }
-            entry.outcome = Outcome::Claimed;
-            if (request.return_documents) entry.document = won->after->copy();
+            ANGELIA_TRY_ASSIGN(const bool locked, take_lock(server, request.locks, c, entry.error));
+            if (!locked) continue;
+            const auto won = server.update(request.documents, parsed->filter, parsed->update, false, false);
+            entry.outcome = won && won->modified > 0 ? Outcome::Claimed : Outcome::Changed;
+            if (!won) entry.error = won.error();
+            if (entry.outcome == Outcome::Changed) {
+                ANGELIA_TRY_ASSIGN(const query::Matcher mine, query::Matcher::parse(bson::make("_id", c.lock["_id"])));
+                ANGELIA_TRY(server.remove(request.locks, mine, false));
+            } else if (request.return_documents) {
+                entry.document = won->after->copy();
+            }
         }
         return result;
     });
