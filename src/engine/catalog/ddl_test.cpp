@@ -12,11 +12,6 @@ using namespace testing_support;
 using Texts = std::vector<std::string>;
 const Namespace kItems{"shop", "items"};
 
-template <class T>
-std::string code_of(const Result<T>& result) {
-    return result ? "ok" : error_code_name(result.error().code);
-}
-
 std::string names_of(TestEngine& engine, const Namespace& ns) {
     std::string names;
     for (const auto& spec : engine->list_indexes(ns).value_or_throw()) names += spec.name + " ";

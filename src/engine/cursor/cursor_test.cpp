@@ -35,11 +35,6 @@ GetMoreSpec more_spec(std::int64_t id, std::int64_t batch_size = 0) {
     return spec;
 }
 
-template <class T>
-std::string code_of(const Result<T>& result) {
-    return result ? "ok" : error_code_name(result.error().code);
-}
-
 TEST(Find, SortsSkipsLimitsAndProjects) {
     TestEngine engine;
     fill(engine, 20);

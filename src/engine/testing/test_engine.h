@@ -21,6 +21,12 @@ namespace angelia::engine::testing_support {
 inline bson::Document doc(std::string_view json) { return bson::from_json(json).value_or_throw(); }
 inline std::string text(const bson::Document& document) { return bson::to_json(document.view()); }
 
+template <class T>
+std::string code_of(const Result<T>& result) {
+    return result ? "ok" : error_code_name(result.error().code);
+}
+inline std::string code_of(const WriteOutcome& outcome) { return outcome.error ? error_code_name(outcome.error->code) : "ok"; }
+
 /// A folder of its own, removed at the end.
 class TempFolder {
   public:

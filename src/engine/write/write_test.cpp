@@ -13,8 +13,6 @@ using namespace testing_support;
 using Texts = std::vector<std::string>;
 const Namespace kThings{"test", "things"};
 
-std::string code_of(const WriteOutcome& outcome) { return outcome.error ? error_code_name(outcome.error->code) : "ok"; }
-
 TEST(Insert, KeepsInsertionOrderAndBytes) {
     TestEngine engine;
     engine.insert(kThings, R"({"_id": 3, "b": "x"})");
