@@ -62,6 +62,8 @@ std::vector<FieldBounds> usable_bounds(const Matcher& matcher, const IndexInfo& 
 /// True when walking the index yields the asked order; sets `reverse`.
 bool sort_by_index(const IndexInfo& index, const std::vector<FieldBounds>& bounds, const SortSpec& sort, bool& reverse) {
     const auto& fields = index.pattern.fields;
+    // A sparse index lacks the keys of elements that have none of the fields, and those may be the ones that sort first.
+    if (index.multikey && index.sparse) return false;
     std::optional<bool> flipped;
     std::size_t at = 0;
     std::vector<std::string> fixed;  // first path parts of fields that are held at one value
@@ -103,6 +105,10 @@ int narrowing(const std::vector<FieldBounds>& bounds) {
         }
     }
     return score;
+}
+
+bool is_impossible(const std::vector<FieldBounds>& bounds) {
+    return std::any_of(bounds.begin(), bounds.end(), [](const FieldBounds& b) { return b.intervals.empty(); });
 }
 
 /// Does the index hold an entry for every match?
@@ -161,7 +167,7 @@ std::vector<KeyRange> make_ranges(const IndexInfo& index, const std::vector<Fiel
 
 Plan finish_plan(const Candidate& c, const IndexInfo& index, bool no_sort_asked) {
     Plan plan;
-    const bool impossible = std::any_of(c.bounds.begin(), c.bounds.end(), [](const FieldBounds& b) { return b.intervals.empty(); });
+    const bool impossible = is_impossible(c.bounds);
     plan.provides_sort = no_sort_asked || c.provides_sort || impossible;
     if (impossible) {
         plan.kind = Plan::Kind::Nothing;
@@ -236,9 +242,10 @@ Result<Plan> plan(const Matcher& matcher, const SortSpec* sort, std::span<const 
     for (std::size_t i = 0; i < indexes.size(); ++i) {
         if (indexes[i].hidden || !indexes[i].ready) continue;
         Candidate c = make_candidate(matcher, sort, indexes[i], i);
-        const bool impossible = std::any_of(c.bounds.begin(), c.bounds.end(), [](const FieldBounds& b) { return b.intervals.empty(); });
-        if (impossible) return finish_plan(c, indexes[i], no_sort_asked);
-        if (c.score == 0 || !holds_all_matches(matcher, indexes[i], c.bounds)) continue;
+        // Also that nothing can match is known only of documents the index holds: it says whether there are arrays in them.
+        if (!holds_all_matches(matcher, indexes[i], c.bounds)) continue;
+        if (is_impossible(c.bounds)) return finish_plan(c, indexes[i], no_sort_asked);
+        if (c.score == 0) continue;
         if (!best || c.score > best->score) best = std::move(c);
     }
     if (!best) return record_order(1, no_sort_asked);

@@ -85,9 +85,20 @@ std::vector<IndexInfo> infos(const std::vector<MemoryIndex>& indexes) {
 
 // ---- random documents and filters over few names and values, so that they meet
 
+const char* const kScalars[] = {"0", "1", "2", "3", "2.5", "{\"$numberLong\": \"2\"}", "{\"$numberDecimal\": \"2.5\"}", "\"a\"", "\"b\"", "null", "true", "false",
+                                "{\"$numberDouble\": \"NaN\"}", "{\"$date\": {\"$numberLong\": \"5\"}}", "{\"$minKey\": 1}", "{\"$maxKey\": 1}"};
+const char* const kFields[] = {"a", "b", "c"};
+const char* const kPaths[] = {"a", "b", "c", "a.b", "a.c", "b.a", "a.0", "a.0.b", "a.b.c", "c.1", "a.b", "a.c"};
+
+/// Each seed speaks of a few paths and values only.
 class Dice {
   public:
-    explicit Dice(unsigned seed) : random_(seed) {}
+    explicit Dice(unsigned seed) : random_(seed) {
+        for (int i = 0; i < 3; ++i) paths_.push_back(pick(kPaths));
+        for (int i = 0; i < 5; ++i) scalars_.push_back(pick(kScalars));
+    }
+    std::string path() { return paths_[static_cast<std::size_t>(below(3))]; }
+    std::string scalar() { return scalars_[static_cast<std::size_t>(below(5))]; }
     int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
     bool one_in(int n) { return below(n) == 0; }
     template <std::size_t N>
@@ -95,17 +106,14 @@ class Dice {
 
   private:
     std::mt19937 random_;
+    std::vector<std::string> paths_;
+    std::vector<std::string> scalars_;
 };
-
-const char* const kScalars[] = {"0", "1", "2", "3", "2.5", "{\"$numberLong\": \"2\"}", "{\"$numberDecimal\": \"2.5\"}", "\"a\"", "\"b\"", "null", "true", "false",
-                                "{\"$numberDouble\": \"NaN\"}", "{\"$date\": {\"$numberLong\": \"5\"}}", "{\"$minKey\": 1}", "{\"$maxKey\": 1}"};
-const char* const kFields[] = {"a", "b", "c"};
-const char* const kPaths[] = {"a", "b", "c", "a.b", "a.c", "b.a", "a.0", "a.0.b", "a.b.c", "c.1"};
 
 std::string random_value(Dice& dice, int depth) {
     const int kind = depth == 0 ? 0 : dice.below(8);
-    if (kind < 5) return dice.pick(kScalars);
-    if (kind == 5) {
+    if (kind < 3) return dice.scalar();
+    if (kind < 6) {
         std::string array = "[";
         const int count = dice.below(4);
         for (int i = 0; i < count; ++i) array += (i ? ", " : "") + random_value(dice, depth - 1);
@@ -136,17 +144,17 @@ bson::Document random_document(Dice& dice, int id, bool arrays) {
 
 std::string random_condition(Dice& dice) {
     switch (dice.below(14)) {
-        case 0: return "{\"$gt\": " + dice.pick(kScalars) + "}";
-        case 1: return "{\"$gte\": " + dice.pick(kScalars) + "}";
-        case 2: return "{\"$lt\": " + dice.pick(kScalars) + "}";
-        case 3: return "{\"$lte\": " + dice.pick(kScalars) + "}";
-        case 4: return "{\"$gt\": " + dice.pick(kScalars) + ", \"$lt\": " + dice.pick(kScalars) + "}";
-        case 5: return "{\"$in\": [" + random_value(dice, 1) + ", " + dice.pick(kScalars) + "]}";
-        case 6: return "{\"$ne\": " + dice.pick(kScalars) + "}";
+        case 0: return "{\"$gt\": " + dice.scalar() + "}";
+        case 1: return "{\"$gte\": " + dice.scalar() + "}";
+        case 2: return "{\"$lt\": " + dice.scalar() + "}";
+        case 3: return "{\"$lte\": " + dice.scalar() + "}";
+        case 4: return "{\"$gt\": " + dice.scalar() + ", \"$lt\": " + dice.scalar() + "}";
+        case 5: return "{\"$in\": [" + random_value(dice, 1) + ", " + dice.scalar() + "]}";
+        case 6: return "{\"$ne\": " + dice.scalar() + "}";
         case 7: return dice.one_in(2) ? "{\"$exists\": true}" : "{\"$exists\": false}";
-        case 8: return "{\"$elemMatch\": {\"$gte\": " + dice.pick(kScalars) + ", \"$lte\": " + dice.pick(kScalars) + "}}";
-        case 9: return "{\"$elemMatch\": {\"b\": " + random_value(dice, 1) + ", \"c\": " + dice.pick(kScalars) + "}}";
-        case 10: return "{\"$all\": [" + dice.pick(kScalars) + ", " + dice.pick(kScalars) + "]}";
+        case 8: return "{\"$elemMatch\": {\"$gte\": " + dice.scalar() + ", \"$lte\": " + dice.scalar() + "}}";
+        case 9: return "{\"$elemMatch\": {\"b\": " + dice.scalar() + ", \"c\": " + dice.scalar() + "}}";
+        case 10: return "{\"$all\": [" + dice.scalar() + ", " + dice.scalar() + "]}";
         case 11: return dice.one_in(2) ? "{\"$size\": 1}" : "{\"$type\": \"number\"}";
         case 12: return dice.one_in(2) ? "{\"$not\": {\"$gt\": 1}}" : "{\"$mod\": [2, 0]}";
         default: return random_value(dice, 2);
@@ -162,7 +170,7 @@ std::string random_filter(Dice& dice, int depth) {
             const char* const groups[] = {"$or", "$and", "$nor"};
             json += "\"" + dice.pick(groups) + "\": [" + random_filter(dice, depth - 1) + ", " + random_filter(dice, depth - 1) + "]";
         } else {
-            json += "\"" + dice.pick(kPaths) + "\": " + random_condition(dice);
+            json += "\"" + dice.path() + "\": " + random_condition(dice);
         }
     }
     return json + "}";
@@ -173,7 +181,7 @@ std::string random_pattern(Dice& dice) {
     std::set<std::string> used;
     const int count = 1 + dice.below(3);
     for (int i = 0; i < count; ++i) {
-        const std::string path = dice.pick(kPaths);
+        const std::string path = dice.path();
         if (!used.insert(path).second) continue;
         json += (used.size() > 1 ? ", " : "") + ("\"" + path + "\": ") + (dice.one_in(3) ? "-1" : "1");
     }
