@@ -266,5 +266,171 @@ TEST(Planner, AnswersAreTheSameWithAndWithoutIndexes) {
     EXPECT_GT(index_sorts, 500);
 }
 
+// ---- plans that are worth a look of their own
+
+struct NamedIndex {
+    const char* name;
+    const char* pattern;
+    bool sparse = false;
+    bool multikey = false;
+    const char* partial = nullptr;
+};
+
+std::vector<IndexInfo> indexes_of(const std::vector<NamedIndex>& list) {
+    std::vector<IndexInfo> result;
+    for (const NamedIndex& n : list) {
+        IndexInfo info;
+        info.name = n.name;
+        info.pattern = IndexKeyPattern::parse(from(n.pattern)).value_or_throw();
+        info.sparse = n.sparse;
+        info.multikey = n.multikey;
+        if (n.partial != nullptr) info.partial_filter = Matcher::parse(from(n.partial)).value_or_throw();
+        result.push_back(std::move(info));
+    }
+    return result;
+}
+
+/// "index 2 ranges sorted backwards", "scan", "id", "nothing".
+std::string plan_text(const std::vector<IndexInfo>& indexes, const char* filter, const char* order = "{}", const Hint* hint = nullptr) {
+    const auto sort = SortSpec::parse(from(order)).value_or_throw();
+    const auto made = plan(Matcher::parse(from(filter)).value_or_throw(), &sort, indexes, hint);
+    if (!made) return "error " + outcome_code(made);
+    std::string result;
+    switch (made->kind) {
+        case Plan::Kind::CollectionScan: result = "scan"; break;
+        case Plan::Kind::IdLookup: result = "id"; break;
+        case Plan::Kind::Nothing: result = "nothing"; break;
+        case Plan::Kind::IndexScan: result = indexes[made->index].name + " " + std::to_string(made->ranges.size()); break;
+    }
+    if (made->provides_sort && !sort.empty()) result += " sorted";
+    if (made->reverse) result += " backwards";
+    return result;
+}
+
+TEST(Planner, PicksTheNarrowestIndex) {
+    const auto indexes = indexes_of({{"_id_", R"({"_id": 1})"}, {"a", R"({"a": 1})"}, {"a_b", R"({"a": 1, "b": -1})"}, {"c", R"({"c": 1})"}});
+    EXPECT_EQ(plan_text(indexes, R"({})"), "scan");
+    EXPECT_EQ(plan_text(indexes, R"({"_id": 5, "a": 1})"), "id");
+    EXPECT_EQ(plan_text(indexes, R"({"_id": {"$gt": 5}})"), "_id_ 1");
+    EXPECT_EQ(plan_text(indexes, R"({"a": 1})"), "a 1");
+    EXPECT_EQ(plan_text(indexes, R"({"a": 1, "b": 2})"), "a_b 1");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$in": [1, 2, 3]}, "b": {"$gt": 2}})"), "a_b 3");
+    EXPECT_EQ(plan_text(indexes, R"({"b": 2})"), "scan");
+    EXPECT_EQ(plan_text(indexes, R"({"c": {"$gt": 1}, "a": 2})"), "a 1");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$in": []}})"), "nothing");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$gt": 5, "$lt": 3}})"), "nothing");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$ne": 5}})"), "scan");
+    EXPECT_EQ(plan_text(indexes, R"({"$or": [{"a": 1}, {"a": {"$gt": 7}}]})"), "a 2");
+    EXPECT_EQ(plan_text(indexes, R"({"$or": [{"a": 1}, {"c": 7}]})"), "scan");
+    EXPECT_EQ(plan_text(indexes, R"({"a": null})"), "a 2");
+}
+
+TEST(Planner, SortsByIndexForwardsAndBackwards) {
+    const auto indexes = indexes_of({{"a_b", R"({"a": 1, "b": -1})"}, {"c", R"({"c": 1})"}});
+    EXPECT_EQ(plan_text(indexes, "{}", R"({"c": 1})"), "c 1 sorted");
+    EXPECT_EQ(plan_text(indexes, "{}", R"({"c": -1})"), "c 1 sorted backwards");
+    EXPECT_EQ(plan_text(indexes, "{}", R"({"a": 1, "b": -1})"), "a_b 1 sorted");
+    EXPECT_EQ(plan_text(indexes, "{}", R"({"a": -1, "b": 1})"), "a_b 1 sorted backwards");
+    EXPECT_EQ(plan_text(indexes, "{}", R"({"a": 1, "b": 1})"), "scan");
+    EXPECT_EQ(plan_text(indexes, "{}", R"({"a": 1})"), "a_b 1 sorted");
+    EXPECT_EQ(plan_text(indexes, R"({"a": 5})", R"({"b": 1})"), "a_b 1 sorted backwards");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$in": [5, 6]}})", R"({"b": 1})"), "a_b 2");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$in": [5, 6]}})", R"({"a": -1})"), "a_b 2 sorted backwards");
+    EXPECT_EQ(plan_text(indexes, R"({"c": {"$gte": 1, "$lt": 9}})", R"({"c": 1})"), "c 1 sorted");
+    EXPECT_EQ(plan_text(indexes, R"({"a": 1})", R"({"c": 1})"), "a_b 1");
+    EXPECT_EQ(plan_text(indexes, R"({"a": 1})", R"({"$natural": -1})"), "scan sorted backwards");
+}
+
+TEST(Planner, MultikeyIndexesAreReadWithCare) {
+    const auto indexes = indexes_of({{"a", R"({"a": 1})", false, true}, {"x", R"({"x.b": 1, "x.c": 1})", false, true}, {"t_s", R"({"t": 1, "s": 1})", false, true}});
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$gt": 5, "$lt": 3}})"), "a 1");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$elemMatch": {"$gt": 5, "$lt": 3}}})"), "nothing");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$gt": 5}})", R"({"a": 1})"), "a 1");
+    EXPECT_EQ(plan_text(indexes, "{}", R"({"a": 1})"), "a 1 sorted");
+    // The element that has b = 1 need not be the one whose c sorts first.
+    EXPECT_EQ(plan_text(indexes, R"({"x.b": 1})", R"({"x.c": 1})"), "x 1");
+    EXPECT_EQ(plan_text(indexes, R"({"t": 1})", R"({"s": 1})"), "t_s 1 sorted");
+    EXPECT_EQ(plan_text(indexes, R"({"t": 1, "s": {"$gt": 5}})"), "t_s 1");
+}
+
+TEST(Planner, SparseAndPartialIndexesServeOnlyWhatTheyHold) {
+    const auto indexes = indexes_of({{"s", R"({"s": 1})", true}, {"p", R"({"p": 1})", false, false, R"({"p": {"$gt": 5}})"},
+                                     {"m", R"({"m.a": 1, "m.b": 1})", true, true}});
+    EXPECT_EQ(plan_text(indexes, R"({"s": 1})"), "s 1");
+    EXPECT_EQ(plan_text(indexes, R"({"s": null})"), "scan");
+    EXPECT_EQ(plan_text(indexes, R"({"s": {"$in": [1, null]}})"), "scan");
+    EXPECT_EQ(plan_text(indexes, "{}", R"({"s": 1})"), "scan");
+    EXPECT_EQ(plan_text(indexes, R"({"s": {"$exists": true}})", R"({"s": 1})"), "s 1 sorted");
+    EXPECT_EQ(plan_text(indexes, R"({"p": 7})"), "p 1");
+    EXPECT_EQ(plan_text(indexes, R"({"p": 3})"), "scan");
+    EXPECT_EQ(plan_text(indexes, R"({"p": {"$gte": 6, "$lt": 8}})"), "p 1");
+    EXPECT_EQ(plan_text(indexes, R"({"m.a": null, "m.b": {"$exists": true}})"), "scan");
+    EXPECT_EQ(plan_text(indexes, R"({"m.b": {"$exists": true}})", R"({"m.a": 1})"), "scan");
+}
+
+TEST(Planner, BoundsTheNumberOfRanges) {
+    std::string list;
+    for (int i = 0; i < 1'500; ++i) list += (i ? ", " : "") + std::to_string(i);
+    const auto indexes = indexes_of({{"a", R"({"a": 1})"}, {"b_c", R"({"b": 1, "c": -1})"}});
+    EXPECT_EQ(plan_text(indexes, ("{\"a\": {\"$in\": [" + list + "]}}").c_str()), "a 1");
+    EXPECT_EQ(plan_text(indexes, ("{\"b\": {\"$in\": [1, 2]}, \"c\": {\"$in\": [" + list + "]}}").c_str()), "b_c 2");
+}
+
+TEST(Planner, ObeysHints) {
+    auto indexes = indexes_of({{"a", R"({"a": 1})"}, {"b", R"({"b": 1})", true}, {"h", R"({"h": 1})"}, {"p", R"({"p": 1})", false, false, R"({"p": 1})"}});
+    indexes[2].hidden = true;
+    const auto hinted = [&](const char* filter, Hint hint) { return plan_text(indexes, filter, "{}", &hint); };
+    EXPECT_EQ(hinted(R"({"a": 1})", {"b", {}}), "b 1");
+    EXPECT_EQ(hinted(R"({"_id": 1})", {"", from(R"({"a": 1})")}), "a 1");
+    EXPECT_EQ(hinted(R"({"a": 1})", {"", from(R"({"$natural": -1})")}), "scan backwards");
+    EXPECT_EQ(hinted(R"({"a": 1})", {"nope", {}}), "error 2");
+    EXPECT_EQ(hinted(R"({"a": 1})", {"", from(R"({"a": -1})")}), "error 2");
+    EXPECT_EQ(hinted(R"({"a": 1})", {"h", {}}), "error 2");
+    EXPECT_EQ(hinted(R"({"a": 1})", {"p", {}}), "error 2");
+    EXPECT_EQ(hinted(R"({"p": 1})", {"p", {}}), "p 1");
+    EXPECT_EQ(plan_text(indexes, R"({"h": 1})"), "scan");
+    indexes[0].ready = false;
+    EXPECT_EQ(plan_text(indexes, R"({"a": 1})"), "scan");
+}
+
+TEST(Planner, UndefinedIsFoundAsNull) {
+    const std::vector<bson::Document> documents = [] {
+        std::vector<bson::Document> list;
+        list.push_back(from(R"({"_id": 1, "a": {"$undefined": true}})"));
+        list.push_back(from(R"({"_id": 2})"));
+        list.push_back(from(R"({"_id": 3, "a": []})"));
+        return list;
+    }();
+    std::vector<MemoryIndex> indexes;
+    indexes.push_back(build_index(std::move(indexes_of({{"a", R"({"a": 1})"}})[0]), documents));
+    const auto matcher = Matcher::parse(from(R"({"a": null})")).value_or_throw();
+    const auto made = plan(matcher, nullptr, infos(indexes)).value_or_throw();
+    ASSERT_EQ(made.kind, Plan::Kind::IndexScan);
+    EXPECT_EQ(execute(made, indexes, documents, matcher).documents, (std::vector<std::size_t>{0, 1}));
+}
+
+TEST(Implies, SeesWhatIsCertainOnly) {
+    const auto implied = [](const char* query, const char* condition) {
+        return implies(Matcher::parse(from(query)).value_or_throw(), Matcher::parse(from(condition)).value_or_throw());
+    };
+    EXPECT_TRUE(implied(R"({"a": 1, "b": 2})", R"({"a": 1})"));
+    EXPECT_TRUE(implied(R"({"a": 1})", R"({})"));
+    EXPECT_TRUE(implied(R"({"a": 7})", R"({"a": {"$gt": 5}})"));
+    EXPECT_TRUE(implied(R"({"a": {"$gt": 5}})", R"({"a": {"$gte": 5}})"));
+    EXPECT_TRUE(implied(R"({"a": {"$gt": 5}})", R"({"a": {"$exists": true}})"));
+    EXPECT_TRUE(implied(R"({"a": {"$in": [1, 2]}})", R"({"a": {"$in": [1, 2, 3]}})"));
+    EXPECT_TRUE(implied(R"({"a": "x"})", R"({"a": {"$type": "string"}})"));
+    EXPECT_TRUE(implied(R"({"$or": [{"a": 1}, {"a": 2}]})", R"({"a": {"$gt": 0}})"));
+    EXPECT_TRUE(implied(R"({"a": null})", R"({"a": null})"));
+    EXPECT_FALSE(implied(R"({"a": {"$gte": 5}})", R"({"a": {"$gt": 5}})"));
+    EXPECT_FALSE(implied(R"({"a": null})", R"({"a": {"$exists": true}})"));
+    EXPECT_FALSE(implied(R"({"a": {"$in": [1, null]}})", R"({"a": {"$exists": true}})"));
+    EXPECT_FALSE(implied(R"({"a": 3})", R"({"a": {"$gt": 5}})"));
+    EXPECT_FALSE(implied(R"({"a": 7})", R"({"a": {"$ne": 5}})"));
+    EXPECT_FALSE(implied(R"({"b": 1})", R"({"a": 1})"));
+    EXPECT_FALSE(implied(R"({})", R"({"a": {"$exists": true}})"));
+    EXPECT_FALSE(implied(R"({"a": {"$lte": null}})", R"({"a": {"$exists": true}})"));
+}
+
 }  // namespace
 }  // namespace angelia::engine::query
