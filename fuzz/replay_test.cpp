@@ -1,4 +1,5 @@
-// Runs a fuzz target over the files of its corpus, one test per file. Usage: fuzz_corpus_<name> <folder>
+// Runs a fuzz target over the files of its corpus, one test per file. Usage: fuzz_corpus_<name>
+// <folder>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ class ReplayFile : public testing::Test {
     void TestBody() override {
         std::ifstream in(path_, std::ios::binary);
         ASSERT_TRUE(in) << path_;
-        const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+        const std::string bytes((std::istreambuf_iterator<char>(in)),
+                                std::istreambuf_iterator<char>());
         // A copy of exact size, so that a sanitizer sees a read past the end.
         const std::vector<std::uint8_t> input(bytes.begin(), bytes.end());
         EXPECT_EQ(LLVMFuzzerTestOneInput(input.data(), input.size()), 0);
@@ -36,7 +38,8 @@ int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     std::vector<std::filesystem::path> files;
     for (int i = 1; i < argc; ++i) {
-        for (const auto& entry : std::filesystem::directory_iterator(argv[i])) files.push_back(entry.path());
+        for (const auto& entry : std::filesystem::directory_iterator(argv[i]))
+            files.push_back(entry.path());
     }
     if (files.empty()) {
         std::fprintf(stderr, "no corpus file found\n");
@@ -44,7 +47,8 @@ int main(int argc, char** argv) {
     }
     std::sort(files.begin(), files.end());
     for (const auto& path : files) {
-        testing::RegisterTest("FuzzCorpus", path.filename().c_str(), nullptr, nullptr, path.c_str(), __LINE__,
+        testing::RegisterTest("FuzzCorpus", path.filename().c_str(), nullptr, nullptr, path.c_str(),
+                              __LINE__,
                               [path]() -> testing::Test* { return new ReplayFile(path); });
     }
     return RUN_ALL_TESTS();

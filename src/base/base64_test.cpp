@@ -6,8 +6,14 @@ namespace angelia {
 namespace {
 
 TEST(Base64, KnowsTheVectorsOfRfc4648) {
-    const std::pair<std::string, std::string> vectors[] = {{"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},        {"foo", "Zm9v"},
-                                                           {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}, {"\xFF\xFE\xFD", "//79"}};
+    const std::pair<std::string, std::string> vectors[] = {{"", ""},
+                                                           {"f", "Zg=="},
+                                                           {"fo", "Zm8="},
+                                                           {"foo", "Zm9v"},
+                                                           {"foob", "Zm9vYg=="},
+                                                           {"fooba", "Zm9vYmE="},
+                                                           {"foobar", "Zm9vYmFy"},
+                                                           {"\xFF\xFE\xFD", "//79"}};
     for (const auto& [bytes, text] : vectors) {
         EXPECT_EQ(base64_encode(bytes), text);
         EXPECT_EQ(base64_decode(text), bytes);
@@ -15,7 +21,8 @@ TEST(Base64, KnowsTheVectorsOfRfc4648) {
 }
 
 TEST(Base64, RefusesWhatItWouldNotWrite) {
-    for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "====", "=Zg=", "Zh==", "Zm9=", "Zm 9v", "Zm9v\n", "Zm-v", "Zg==Zg=="}) {
+    for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "====", "=Zg=", "Zh==", "Zm9=", "Zm 9v",
+                             "Zm9v\n", "Zm-v", "Zg==Zg=="}) {
         EXPECT_EQ(base64_decode(text), std::nullopt) << text;
     }
 }

@@ -16,7 +16,8 @@ class RealClock final : public Clock {
 }  // namespace
 
 const Clock& real_clock() {
-    static const RealClock* clock = new RealClock;  // never destroyed: threads may outlive static destructors
+    static const RealClock* clock =
+        new RealClock;  // never destroyed: threads may outlive static destructors
     return *clock;
 }
 

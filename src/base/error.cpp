@@ -1,5 +1,5 @@
-#include <angelia/base/error.h>
 #include <angelia/base/check.h>
+#include <angelia/base/error.h>
 #include <angelia/base/log.h>
 #include <angelia/base/result.h>
 
@@ -10,9 +10,11 @@ namespace angelia {
 
 std::string error_code_name(ErrorCode code) {
     switch (code) {
-        case ErrorCode::Ok: return "OK";
+        case ErrorCode::Ok:
+            return "OK";
 #define ANGELIA_ERROR_CODE(name, number, retriable) \
-    case ErrorCode::name: return #name;
+    case ErrorCode::name:                           \
+        return #name;
 #include <angelia/base/error_codes.def>
 #undef ANGELIA_ERROR_CODE
     }
@@ -20,12 +22,17 @@ std::string error_code_name(ErrorCode code) {
 }
 
 bool is_retriable(ErrorCode code) noexcept {
-    switch (code) {
-        case ErrorCode::Ok: return false;
-#define ANGELIA_ERROR_CODE(name, number, retriable) \
-    case ErrorCode::name: return retriable;
+    struct Row {
+        ErrorCode code;
+        bool retriable;
+    };
+    static constexpr Row kRows[] = {
+#define ANGELIA_ERROR_CODE(name, number, retriable) {ErrorCode::name, retriable},
 #include <angelia/base/error_codes.def>
 #undef ANGELIA_ERROR_CODE
+    };
+    for (const Row& row : kRows) {
+        if (row.code == code) return row.retriable;
     }
     return false;
 }
@@ -38,7 +45,8 @@ bool Error::has_label(std::string_view label) const noexcept {
 }
 
 std::string Error::to_string() const {
-    return error_code_name(code) + " (" + std::to_string(static_cast<std::int32_t>(code)) + "): " + message;
+    return error_code_name(code) + " (" + std::to_string(static_cast<std::int32_t>(code)) +
+           "): " + message;
 }
 
 LogFunction null_log() {

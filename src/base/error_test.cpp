@@ -32,7 +32,8 @@ TEST(ErrorCodes, RetriableOnesAreThoseOfTheSpecification) {
     for (std::int32_t number = 1; number < 20'000; ++number) {
         if (is_retriable(static_cast<ErrorCode>(number))) retriable.insert(number);
     }
-    EXPECT_EQ(retriable, (std::set<std::int32_t>{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436}));
+    EXPECT_EQ(retriable, (std::set<std::int32_t>{6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600,
+                                                 11602, 13435, 13436}));
 }
 
 Result<int> half(int v) {
@@ -59,7 +60,9 @@ TEST(Result, CarriesValuesAndErrorsThroughTheMacros) {
     EXPECT_THROW(static_cast<void>(half(3).value_or_throw()), Exception);
 }
 
-TEST(ResultDeathTest, ReadingTheWrongSideAborts) { EXPECT_DEATH(static_cast<void>(half(3).value()), "BadValue"); }
+TEST(ResultDeathTest, ReadingTheWrongSideAborts) {
+    EXPECT_DEATH(static_cast<void>(half(3).value()), "BadValue");
+}
 
 TEST(Error, KnowsItsLabels) {
     Error error(ErrorCode::WriteConflict, "busy");
@@ -78,7 +81,9 @@ TEST(ManualClock, MovesOnlyWhenTold) {
     EXPECT_EQ(clock.steady_now() - steady, milliseconds(5));
 }
 
-TEST(RealClock, CountsMillisecondsSince1970) { EXPECT_GT(real_clock().system_millis(), 1'700'000'000'000); }
+TEST(RealClock, CountsMillisecondsSince1970) {
+    EXPECT_GT(real_clock().system_millis(), 1'700'000'000'000);
+}
 
 TEST(StrongId, ComparesAndHashes) {
     using Id = StrongId<struct IdTag>;

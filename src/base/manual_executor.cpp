@@ -37,17 +37,19 @@ struct ManualScheduler::State {
             if (!lane.tasks.empty()) ready.push_back(&lane);
         }
         if (ready.empty()) return {};
-        Lane* lane = drawn ? ready[random() % ready.size()]
-                           : *std::min_element(ready.begin(), ready.end(), [](const Lane* a, const Lane* b) {
-                                 return a->tasks.front().sequence < b->tasks.front().sequence;
-                             });
+        Lane* lane =
+            drawn ? ready[random() % ready.size()]
+                  : *std::min_element(ready.begin(), ready.end(), [](const Lane* a, const Lane* b) {
+                        return a->tasks.front().sequence < b->tasks.front().sequence;
+                    });
         Executor::Task task = std::move(lane->tasks.front().task);
         lane->tasks.pop_front();
         return task;
     }
 };
 
-ManualScheduler::ManualScheduler(ManualClock& clock, std::uint64_t seed) : clock_(clock), state_(std::make_unique<State>(seed)) {}
+ManualScheduler::ManualScheduler(ManualClock& clock, std::uint64_t seed)
+    : clock_(clock), state_(std::make_unique<State>(seed)) {}
 ManualScheduler::~ManualScheduler() = default;
 
 bool ManualScheduler::run_one() {
@@ -95,7 +97,8 @@ ManualExecutor::ManualExecutor(ManualScheduler& scheduler) : scheduler_(&schedul
     state.lanes[id_];
 }
 
-ManualExecutor::ManualExecutor(ManualClock& clock) : own_(std::make_unique<ManualScheduler>(clock)), scheduler_(own_.get()) {
+ManualExecutor::ManualExecutor(ManualClock& clock)
+    : own_(std::make_unique<ManualScheduler>(clock)), scheduler_(own_.get()) {
     auto& state = *scheduler_->state_;
     MutexLock lock(state.mutex);
     id_ = ++state.last_lane;

@@ -31,7 +31,9 @@ TEST(ManualExecutor, TimersSeeTheClockAtTheirOwnTime) {
     ManualExecutor lane(clock);
     const auto start = clock.steady_now();
     std::vector<std::int64_t> fired_at;
-    const auto note = [&] { fired_at.push_back(std::chrono::duration_cast<seconds>(clock.steady_now() - start).count()); };
+    const auto note = [&] {
+        fired_at.push_back(std::chrono::duration_cast<seconds>(clock.steady_now() - start).count());
+    };
     lane.post_after(seconds(5), note);
     lane.post_after(seconds(2), [&] {
         note();
@@ -83,7 +85,9 @@ std::string interleaving(std::uint64_t seed) {
     return seen;
 }
 
-TEST(ManualScheduler, WithoutASeedRunsInTheOrderOfPosting) { EXPECT_EQ(interleaving(0), "1a2b3c4d"); }
+TEST(ManualScheduler, WithoutASeedRunsInTheOrderOfPosting) {
+    EXPECT_EQ(interleaving(0), "1a2b3c4d");
+}
 
 TEST(ManualScheduler, ASeedDrawsAnOrderThatKeepsEachLane) {
     std::set<std::string> orders;

@@ -81,7 +81,10 @@ TEST(SerialExecutor, FiresTimersInOrderOfDeadline) {
     std::string order;
     std::promise<void> done;
     lane.post([&] {  // from the lane itself, so that none fires before all are set
-        lane.post_after(milliseconds(30), [&] { order += 'c'; done.set_value(); });
+        lane.post_after(milliseconds(30), [&] {
+            order += 'c';
+            done.set_value();
+        });
         lane.post_after(milliseconds(20), [&] { order += 'b'; });
         lane.post_after(milliseconds(10), [&] { order += 'a'; });
     });
@@ -130,7 +133,8 @@ TEST(SerialExecutor, TimersDoNotStarvePosts) {
 }
 
 TEST(SerialExecutor, DrainRunsWhatWaitsAndDropDoesNot) {
-    for (const auto& [mode, expected] : {std::pair(StopMode::Drain, 3), std::pair(StopMode::Drop, 0)}) {
+    for (const auto& [mode, expected] :
+         {std::pair(StopMode::Drain, 3), std::pair(StopMode::Drop, 0)}) {
         SerialExecutor lane;
         ASSERT_TRUE(lane.start());
         Gate gate;
@@ -141,7 +145,9 @@ TEST(SerialExecutor, DrainRunsWhatWaitsAndDropDoesNot) {
         for (int i = 0; i < 3; ++i) lane.post([&ran, token] { ++ran; });
         lane.post_after(seconds(3600), [&ran, token] { ran += 100; });
         std::jthread stopper([&lane, mode = mode] { lane.stop(mode); });
-        for (Executor::Task probe = [] {}; lane.try_post(probe); probe = [] {}) std::this_thread::yield();  // until stop() has begun
+        for (
+            Executor::Task probe = [] {}; lane.try_post(probe); probe = [] {})
+            std::this_thread::yield();  // until stop() has begun
         gate.open();
         stopper.join();
         EXPECT_EQ(ran, expected);
@@ -254,7 +260,8 @@ TEST(ThreadPool, TheWatchOverTimersIsHandedOn) {
     ASSERT_TRUE(pool.start());
     Gate gate;
     std::promise<void> fired;
-    // The thread that watches the timers gets stuck in the first one; the second must fire all the same.
+    // The thread that watches the timers gets stuck in the first one; the second must fire all the
+    // same.
     pool.post_after(milliseconds(1), gate.holder());
     pool.post_after(milliseconds(20), [&] { fired.set_value(); });
     EXPECT_EQ(fired.get_future().wait_for(seconds(60)), std::future_status::ready);

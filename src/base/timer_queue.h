@@ -30,7 +30,8 @@ class TimerQueue {
     /// Takes the task out; an empty function when there is no such timer (any more).
     Task take(TimerId id) {
         const auto found = deadlines_.find(id);
-        return found == deadlines_.end() ? Task() : remove(by_deadline_.find(std::pair(found->second, id)));
+        return found == deadlines_.end() ? Task()
+                                         : remove(by_deadline_.find(std::pair(found->second, id)));
     }
 
     std::vector<Task> take_all_of(std::uint64_t owner) {

@@ -13,15 +13,19 @@ thread_local const void* current_worker_set = nullptr;
 
 }  // namespace
 
-WorkerSet::WorkerSet(Options options) : options_(std::move(options)) { ANGELIA_CHECK(options_.threads_max > 0); }
+WorkerSet::WorkerSet(Options options) : options_(std::move(options)) {
+    ANGELIA_CHECK(options_.threads_max > 0);
+}
 
 WorkerSet::~WorkerSet() { stop(StopMode::Drop); }
 
 Result<void> WorkerSet::start() {
     MutexLock lock(mutex_);
-    if (stopping_) return {ErrorCode::ShutdownInProgress, "executor '" + options_.name + "' has been stopped"};
+    if (stopping_)
+        return {ErrorCode::ShutdownInProgress, "executor '" + options_.name + "' has been stopped"};
     if (started_) return {};
-    if (!spawn()) return {ErrorCode::OperationFailed, "cannot start a thread for '" + options_.name + "'"};
+    if (!spawn())
+        return {ErrorCode::OperationFailed, "cannot start a thread for '" + options_.name + "'"};
     started_ = true;
     return {};
 }
@@ -50,18 +54,25 @@ bool WorkerSet::try_post(Task& task) {
 WorkerSet::Wake WorkerSet::enqueue(Task task) {
     ANGELIA_CHECK(task);
     queue_.push_back(std::move(task));
-    // Sleepers that were woken for earlier tasks still count as sleepers, and those tasks still count as waiting.
+    // Sleepers that were woken for earlier tasks still count as sleepers, and those tasks still
+    // count as waiting.
     if (queue_.size() <= idle_) return Wake::Idle;
     if (timekeeper_ && queue_.size() == idle_ + 1) return Wake::Timekeeper;
-    if (started_ && threads_.size() < options_.threads_max) spawn();  // when it fails, the threads we have do the work
+    if (started_ && threads_.size() < options_.threads_max)
+        spawn();  // when it fails, the threads we have do the work
     return Wake::Nobody;
 }
 
 void WorkerSet::wake(Wake who) {
     switch (who) {
-        case Wake::Nobody: return;
-        case Wake::Idle: work_.notify_one(); return;
-        case Wake::Timekeeper: timer_wake_.notify_one(); return;
+        case Wake::Nobody:
+            return;
+        case Wake::Idle:
+            work_.notify_one();
+            return;
+        case Wake::Timekeeper:
+            timer_wake_.notify_one();
+            return;
     }
 }
 
@@ -130,7 +141,8 @@ void WorkerSet::run(Threads::iterator self) {
 }
 
 WorkerSet::Task WorkerSet::next_task(bool& timer_ran_last) {
-    // A timer is taken only when it runs, so that cancel() tells the truth; timers and posts take turns when both are there.
+    // A timer is taken only when it runs, so that cancel() tells the truth; timers and posts take
+    // turns when both are there.
     const bool posts_turn = timer_ran_last && !queue_.empty();
     if (!posts_turn && !timers_.empty() && timers_.next_deadline() <= real_clock().steady_now()) {
         timer_ran_last = true;
@@ -168,7 +180,8 @@ bool WorkerSet::sleep() {
         in_time = work_.wait_until(mutex_, std::chrono::steady_clock::now() + options_.idle_time);
     }
     --idle_;
-    const bool needed = !queue_.empty() || stopping_ || threads_.size() == 1 || (!timers_.empty() && !timekeeper_);
+    const bool needed =
+        !queue_.empty() || stopping_ || threads_.size() == 1 || (!timers_.empty() && !timekeeper_);
     return in_time || needed;
 }
 

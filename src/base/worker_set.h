@@ -1,5 +1,5 @@
-// The machine behind SerialExecutor (one thread) and ThreadPool (several): a queue, timers, and threads that sleep when
-// there is nothing to do. A post costs a wake-up only when a thread sleeps.
+// The machine behind SerialExecutor (one thread) and ThreadPool (several): a queue, timers, and
+// threads that sleep when there is nothing to do. A post costs a wake-up only when a thread sleeps.
 #pragma once
 
 #include "base/timer_queue.h"
@@ -45,7 +45,9 @@ class WorkerSet {
     using Threads = std::list<std::thread>;
     enum class Wake { Nobody, Idle, Timekeeper };
 
-    bool full() const ANGELIA_REQUIRES(mutex_) { return options_.tasks_max != 0 && queue_.size() >= options_.tasks_max; }
+    bool full() const ANGELIA_REQUIRES(mutex_) {
+        return options_.tasks_max != 0 && queue_.size() >= options_.tasks_max;
+    }
     /// Puts the task in line and says who should be woken, after unlocking.
     Wake enqueue(Task task) ANGELIA_REQUIRES(mutex_);
     void wake(Wake who);
@@ -60,9 +62,9 @@ class WorkerSet {
     const Options options_;
 
     mutable Mutex mutex_;
-    Condition work_;         ///< idle threads wait here
-    Condition timer_wake_;   ///< the one thread that watches the timers waits here
-    Condition room_;         ///< posters wait here when the queue is full
+    Condition work_;        ///< idle threads wait here
+    Condition timer_wake_;  ///< the one thread that watches the timers waits here
+    Condition room_;        ///< posters wait here when the queue is full
     Condition stopped_wake_;
     std::deque<Task> queue_ ANGELIA_GUARDED_BY(mutex_);
     TimerQueue timers_ ANGELIA_GUARDED_BY(mutex_);

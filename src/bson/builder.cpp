@@ -47,16 +47,25 @@ Builder& Builder::number(Type type, std::string_view name, T v) {
 }
 
 std::string_view Builder::next_index() {
-    const auto end = std::to_chars(index_text_, index_text_ + sizeof index_text_, levels_.back().index++).ptr;
+    const auto end =
+        std::to_chars(index_text_, index_text_ + sizeof index_text_, levels_.back().index++).ptr;
     return {index_text_, static_cast<std::size_t>(end - index_text_)};
 }
 
 Builder& Builder::add(std::string_view name, double v) { return number(Type::Double, name, v); }
-Builder& Builder::add(std::string_view name, bool v) { return number(Type::Bool, name, static_cast<std::uint8_t>(v)); }
-Builder& Builder::add(std::string_view name, std::int32_t v) { return number(Type::Int32, name, v); }
-Builder& Builder::add(std::string_view name, std::int64_t v) { return number(Type::Int64, name, v); }
+Builder& Builder::add(std::string_view name, bool v) {
+    return number(Type::Bool, name, static_cast<std::uint8_t>(v));
+}
+Builder& Builder::add(std::string_view name, std::int32_t v) {
+    return number(Type::Int32, name, v);
+}
+Builder& Builder::add(std::string_view name, std::int64_t v) {
+    return number(Type::Int64, name, v);
+}
 Builder& Builder::add(std::string_view name, Date v) { return number(Type::Date, name, v.millis); }
-Builder& Builder::add(std::string_view name, Timestamp v) { return number(Type::Timestamp, name, v.as_uint64()); }
+Builder& Builder::add(std::string_view name, Timestamp v) {
+    return number(Type::Timestamp, name, v.as_uint64());
+}
 
 Builder& Builder::add(std::string_view name, std::string_view v) {
     key(Type::String, name);
@@ -88,17 +97,30 @@ Builder& Builder::add(std::string_view name, BinaryView v) {
 }
 
 Builder& Builder::add(std::string_view name, RegexView v) {
-    ANGELIA_CHECK(v.pattern.find('\0') == std::string_view::npos && v.options.find('\0') == std::string_view::npos);
+    ANGELIA_CHECK(v.pattern.find('\0') == std::string_view::npos &&
+                  v.options.find('\0') == std::string_view::npos);
     key(Type::Regex, name);
     bytes_.append(v.pattern).push_back('\0');
     bytes_.append(v.options).push_back('\0');
     return *this;
 }
 
-Builder& Builder::add(std::string_view name, Null) { key(Type::Null, name); return *this; }
-Builder& Builder::add(std::string_view name, Undefined) { key(Type::Undefined, name); return *this; }
-Builder& Builder::add(std::string_view name, MinKey) { key(Type::MinKey, name); return *this; }
-Builder& Builder::add(std::string_view name, MaxKey) { key(Type::MaxKey, name); return *this; }
+Builder& Builder::add(std::string_view name, Null) {
+    key(Type::Null, name);
+    return *this;
+}
+Builder& Builder::add(std::string_view name, Undefined) {
+    key(Type::Undefined, name);
+    return *this;
+}
+Builder& Builder::add(std::string_view name, MinKey) {
+    key(Type::MinKey, name);
+    return *this;
+}
+Builder& Builder::add(std::string_view name, MaxKey) {
+    key(Type::MaxKey, name);
+    return *this;
+}
 
 Builder& Builder::add(std::string_view name, DocumentView v) {
     key(Type::Document, name);

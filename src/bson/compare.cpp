@@ -32,7 +32,9 @@ int compare_int_double(std::int64_t a, double b) {
 }
 
 bool is_integer(Type type) { return type == Type::Int32 || type == Type::Int64; }
-std::int64_t integer_of(ValueView v) { return v.type() == Type::Int32 ? v.as_int32() : v.as_int64(); }
+std::int64_t integer_of(ValueView v) {
+    return v.type() == Type::Int32 ? v.as_int32() : v.as_int64();
+}
 
 int compare_numbers(ValueView a, ValueView b) {
     if (is_integer(a.type())) {
@@ -103,24 +105,37 @@ int compare_same_order(ValueView a, ValueView b) {
         case Type::Undefined:
         case Type::Null:
         case Type::MinKey:
-        case Type::MaxKey: return 0;
+        case Type::MaxKey:
+            return 0;
         case Type::Double:
         case Type::Int32:
         case Type::Int64:
-        case Type::Decimal128: return compare_numbers(a, b);
+        case Type::Decimal128:
+            return compare_numbers(a, b);
         case Type::String:
         case Type::Symbol:
-        case Type::JavaScript: return compare_bytes(a.as_string(), b.as_string());
-        case Type::Document: return compare_elements(a.as_document(), b.as_document(), true);
-        case Type::Array: return compare_elements(a.as_document(), b.as_document(), false);
-        case Type::Binary: return compare_binary(a.as_binary(), b.as_binary());
-        case Type::ObjectId: return compare_bytes(a.bytes(), b.bytes());
-        case Type::Bool: return three_way(a.as_bool(), b.as_bool());
-        case Type::Date: return three_way(a.as_date().millis, b.as_date().millis);
-        case Type::Timestamp: return three_way(a.as_timestamp().as_uint64(), b.as_timestamp().as_uint64());
-        case Type::Regex: return compare_regex(a.as_regex(), b.as_regex());
-        case Type::DbPointer: return compare_pointer(a.bytes(), b.bytes());
-        case Type::JavaScriptWithScope: return compare_code_with_scope(a, b);
+        case Type::JavaScript:
+            return compare_bytes(a.as_string(), b.as_string());
+        case Type::Document:
+            return compare_elements(a.as_document(), b.as_document(), true);
+        case Type::Array:
+            return compare_elements(a.as_document(), b.as_document(), false);
+        case Type::Binary:
+            return compare_binary(a.as_binary(), b.as_binary());
+        case Type::ObjectId:
+            return compare_bytes(a.bytes(), b.bytes());
+        case Type::Bool:
+            return three_way(a.as_bool(), b.as_bool());
+        case Type::Date:
+            return three_way(a.as_date().millis, b.as_date().millis);
+        case Type::Timestamp:
+            return three_way(a.as_timestamp().as_uint64(), b.as_timestamp().as_uint64());
+        case Type::Regex:
+            return compare_regex(a.as_regex(), b.as_regex());
+        case Type::DbPointer:
+            return compare_pointer(a.bytes(), b.bytes());
+        case Type::JavaScriptWithScope:
+            return compare_code_with_scope(a, b);
     }
     ANGELIA_CHECK(false);
 }
@@ -129,28 +144,45 @@ int compare_same_order(ValueView a, ValueView b) {
 
 int canonical_order(Type type) noexcept {
     switch (type) {
-        case Type::MinKey: return 1;
-        case Type::Undefined: return 2;
+        case Type::MinKey:
+            return 1;
+        case Type::Undefined:
+            return 2;
         case Type::Missing:
-        case Type::Null: return 3;
+        case Type::Null:
+            return 3;
         case Type::Double:
         case Type::Int32:
         case Type::Int64:
-        case Type::Decimal128: return 4;
+        case Type::Decimal128:
+            return 4;
         case Type::String:
-        case Type::Symbol: return 5;
-        case Type::Document: return 6;
-        case Type::Array: return 7;
-        case Type::Binary: return 8;
-        case Type::ObjectId: return 9;
-        case Type::Bool: return 10;
-        case Type::Date: return 11;
-        case Type::Timestamp: return 12;
-        case Type::Regex: return 13;
-        case Type::DbPointer: return 14;
-        case Type::JavaScript: return 15;
-        case Type::JavaScriptWithScope: return 16;
-        case Type::MaxKey: return 17;
+        case Type::Symbol:
+            return 5;
+        case Type::Document:
+            return 6;
+        case Type::Array:
+            return 7;
+        case Type::Binary:
+            return 8;
+        case Type::ObjectId:
+            return 9;
+        case Type::Bool:
+            return 10;
+        case Type::Date:
+            return 11;
+        case Type::Timestamp:
+            return 12;
+        case Type::Regex:
+            return 13;
+        case Type::DbPointer:
+            return 14;
+        case Type::JavaScript:
+            return 15;
+        case Type::JavaScriptWithScope:
+            return 16;
+        case Type::MaxKey:
+            return 17;
     }
     ANGELIA_CHECK(false);
 }

@@ -32,12 +32,14 @@ std::vector<std::vector<Document>> ordered_groups() {
     group(one(-kInfinity), one(decimal("-Infinity")));
     group(one(decimal("-1E6000")));
     group(one(std::numeric_limits<double>::lowest()));
-    group(one(std::numeric_limits<std::int64_t>::min()), one(-9223372036854775808.0), one(decimal("-9223372036854775808")));
+    group(one(std::numeric_limits<std::int64_t>::min()), one(-9223372036854775808.0),
+          one(decimal("-9223372036854775808")));
     group(one(std::numeric_limits<std::int64_t>::min() + 1));
     group(one(-1.5), one(decimal("-1.50")));
     group(one(std::int32_t{-1}), one(std::int64_t{-1}), one(-1.0), one(decimal("-1")));
     group(one(decimal("-1E-6176")));
-    group(one(std::int32_t{0}), one(std::int64_t{0}), one(0.0), one(-0.0), one(decimal("0")), one(decimal("-0E3")));
+    group(one(std::int32_t{0}), one(std::int64_t{0}), one(0.0), one(-0.0), one(decimal("0")),
+          one(decimal("-0E3")));
     group(one(decimal("1E-6176")));
     group(one(std::numeric_limits<double>::denorm_min()));
     group(one(decimal("0.1")));
@@ -111,8 +113,10 @@ TEST(Compare, OrdersAllTypesAndValuesPairByPair) {
         for (std::size_t k = 0; k < groups.size(); ++k) {
             for (const auto& a : groups[i]) {
                 for (const auto& b : groups[k]) {
-                    EXPECT_EQ(sign(compare(value_of(a), value_of(b))), sign(static_cast<int>(i) - static_cast<int>(k)))
-                        << "group " << i << " with group " << k << ", " << type_alias(value_of(a).type()) << " with "
+                    EXPECT_EQ(sign(compare(value_of(a), value_of(b))),
+                              sign(static_cast<int>(i) - static_cast<int>(k)))
+                        << "group " << i << " with group " << k << ", "
+                        << type_alias(value_of(a).type()) << " with "
                         << type_alias(value_of(b).type());
                 }
             }
@@ -137,7 +141,8 @@ TEST(Compare, ComparesDocumentsAsValues) {
 /// Numbers of all four types around the places where representations part.
 std::vector<Document> mixed_numbers() {
     std::vector<Document> numbers;
-    for (const std::int64_t base : {std::int64_t{0}, std::int64_t{1} << 24, std::int64_t{1} << 31, std::int64_t{1} << 53, std::int64_t{1} << 62}) {
+    for (const std::int64_t base : {std::int64_t{0}, std::int64_t{1} << 24, std::int64_t{1} << 31,
+                                    std::int64_t{1} << 53, std::int64_t{1} << 62}) {
         for (std::int64_t offset = -3; offset <= 3; ++offset) {
             for (const std::int64_t v : {base + offset, -(base + offset)}) {
                 numbers.push_back(one(v));
@@ -160,7 +165,8 @@ TEST(Compare, IsATotalOrderOnMixedNumbers) {
     const std::size_t n = numbers.size();
     std::vector<int> order(n * n);
     for (std::size_t i = 0; i < n; ++i) {
-        for (std::size_t k = 0; k < n; ++k) order[i * n + k] = sign(compare(value_of(numbers[i]), value_of(numbers[k])));
+        for (std::size_t k = 0; k < n; ++k)
+            order[i * n + k] = sign(compare(value_of(numbers[i]), value_of(numbers[k])));
     }
     std::size_t broken = 0;
     for (std::size_t i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
-// decimal128: string form written here (small, and strict as the BSON specification asks), arithmetic and conversion
-// from and to double by Intel's decimal floating-point library.
+// decimal128: string form written here (small, and strict as the BSON specification asks),
+// arithmetic and conversion from and to double by Intel's decimal floating-point library.
 #include "bson/decimal.h"
 
 #include <bid_conf.h>
@@ -47,7 +47,8 @@ DecimalParts unpack(Decimal128 d) {
     } else if ((d.high & kInfinityHigh) == kInfinityHigh) {
         parts.kind = DecimalKind::Infinity;
     } else if ((d.high & 0x6000000000000000) == 0x6000000000000000) {
-        // The second form's significand always exceeds 34 digits: such encodings are non-canonical zeros.
+        // The second form's significand always exceeds 34 digits: such encodings are non-canonical
+        // zeros.
         parts.exponent = static_cast<int>((d.high >> 47) & 0x3FFF) + kExponentMin;
     } else {
         parts.exponent = static_cast<int>((d.high >> 49) & 0x3FFF) + kExponentMin;
@@ -59,8 +60,9 @@ DecimalParts unpack(Decimal128 d) {
 
 Decimal128 pack(bool negative, int exponent, Uint128 significand) {
     const auto biased = static_cast<std::uint64_t>(exponent - kExponentMin);
-    return {static_cast<std::uint64_t>(significand),
-            (negative ? kSignBit : 0) | (biased << 49) | static_cast<std::uint64_t>(significand >> 64)};
+    return {
+        static_cast<std::uint64_t>(significand),
+        (negative ? kSignBit : 0) | (biased << 49) | static_cast<std::uint64_t>(significand >> 64)};
 }
 
 BID_UINT128 to_bid(Decimal128 d) {
@@ -75,7 +77,8 @@ Decimal128 from_bid(const BID_UINT128& b) { return {b.w[0], b.w[1]}; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool equals_ignoring_case(std::string_view text, std::string_view lower) {
-    return text.size() == lower.size() && std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) {
+    return text.size() == lower.size() &&
+           std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) {
                return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
            });
 }
@@ -112,7 +115,8 @@ std::optional<Scanned> scan_number(std::string_view text) {
         std::int64_t exponent = 0;
         for (; i < text.size(); ++i) {
             if (!is_digit(text[i])) return std::nullopt;
-            exponent = std::min<std::int64_t>(exponent * 10 + (text[i] - '0'), 1'000'000'000'000);  // saturates far out of range
+            exponent = std::min<std::int64_t>(exponent * 10 + (text[i] - '0'),
+                                              1'000'000'000'000);  // saturates far out of range
         }
         out.exponent = negative ? -exponent : exponent;
     }
@@ -136,7 +140,9 @@ std::optional<Decimal128> decimal_from_string(std::string_view text) {
     if (!number) return std::nullopt;
     auto& [digits, exponent] = *number;
     if (digits == "0") {
-        return pack(negative, static_cast<int>(std::clamp<std::int64_t>(exponent, kExponentMin, kExponentMax)), 0);
+        return pack(
+            negative,
+            static_cast<int>(std::clamp<std::int64_t>(exponent, kExponentMin, kExponentMax)), 0);
     }
     // Only zeros may go: dropping anything else would round.
     while ((digits.size() > kDigitsMax || exponent < kExponentMin) && digits.back() == '0') {
@@ -196,7 +202,8 @@ double decimal_to_double(Decimal128 value) {
 
 Decimal128 decimal_from_int64(std::int64_t value) {
     const bool negative = value < 0;
-    const auto magnitude = negative ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
+    const auto magnitude =
+        negative ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
     return pack(negative, 0, magnitude);
 }
 
@@ -238,8 +245,9 @@ int decimal_compare(Decimal128 a, Decimal128 b) {
 
 int decimal_compare_double(Decimal128 a, double b) {
     if (std::isnan(b)) return decimal_is_nan(a) ? 0 : 1;
-    // Cut towards zero: when that loses something, all 34 digits are in use, so that no decimal lies between the cut value
-    // and b, and comparing with the cut value decides everything but equality.
+    // Cut towards zero: when that loses something, all 34 digits are in use, so that no decimal
+    // lies between the cut value and b, and comparing with the cut value decides everything but
+    // equality.
     _IDEC_flags flags = 0;
     const Decimal128 cut = from_bid(binary64_to_bid128(b, BID_ROUNDING_TO_ZERO, &flags));
     const int order = decimal_compare(a, cut);

@@ -30,7 +30,8 @@ TEST(Decimal, PrintsTheSpecificationsForm) {
     EXPECT_EQ(round_trip(".5"), "0.5");
     EXPECT_EQ(round_trip("5."), "5");
     EXPECT_EQ(round_trip("00012"), "12");
-    EXPECT_EQ(round_trip("9999999999999999999999999999999999E6111"), "9.999999999999999999999999999999999E+6144");
+    EXPECT_EQ(round_trip("9999999999999999999999999999999999E6111"),
+              "9.999999999999999999999999999999999E+6144");
     EXPECT_EQ(round_trip("1E-6176"), "1E-6176");
     EXPECT_EQ(round_trip("nAn"), "NaN");
     EXPECT_EQ(round_trip("inf"), "Infinity");
@@ -43,12 +44,22 @@ TEST(Decimal, MovesZerosToStayInRange) {
     EXPECT_EQ(round_trip("10E-6177"), "1E-6176");
     EXPECT_EQ(round_trip("0E7000"), "0E+6111");
     EXPECT_EQ(round_trip("0E-7000"), "0E-6176");
-    EXPECT_EQ(round_trip("100000000000000000000000000000000000"), "1.000000000000000000000000000000000E+35");
+    EXPECT_EQ(round_trip("100000000000000000000000000000000000"),
+              "1.000000000000000000000000000000000E+35");
 }
 
 TEST(Decimal, RefusesWhatIsMalformedOrWouldRound) {
-    for (const char* text : {"", "-", "+", ".", "E1", "1E", "1E+", "1e1.5", "1x", " 1", "1 ", "--1", "1..2", "1.2.3", "0x1", "infinit", "NaN1",
-                             "12345678901234567890123456789012345", "1E6145", "1E-6177", "11E-6177", "1E99999999999999999999999"}) {
+    for (const char* text : {"",         "-",
+                             "+",        ".",
+                             "E1",       "1E",
+                             "1E+",      "1e1.5",
+                             "1x",       " 1",
+                             "1 ",       "--1",
+                             "1..2",     "1.2.3",
+                             "0x1",      "infinit",
+                             "NaN1",     "12345678901234567890123456789012345",
+                             "1E6145",   "1E-6177",
+                             "11E-6177", "1E99999999999999999999999"}) {
         EXPECT_FALSE(decimal_from_string(text).has_value()) << text;
     }
 }
@@ -58,7 +69,8 @@ TEST(Decimal, EncodesAsTheSpecificationDoes) {
     EXPECT_EQ(dec("-1.5"), (Decimal128{15, 0xB03E000000000000}));
     EXPECT_EQ(dec("NaN"), (Decimal128{0, 0x7C00000000000000}));
     EXPECT_EQ(dec("-Infinity"), (Decimal128{0, 0xF800000000000000}));
-    EXPECT_EQ(dec("9999999999999999999999999999999999"), (Decimal128{0x378D8E63FFFFFFFF, 0x3041ED09BEAD87C0}));
+    EXPECT_EQ(dec("9999999999999999999999999999999999"),
+              (Decimal128{0x378D8E63FFFFFFFF, 0x3041ED09BEAD87C0}));
 }
 
 TEST(Decimal, ReadsNonCanonicalSignificandsAsZero) {
@@ -88,7 +100,8 @@ TEST(Decimal, ConvertsDoublesToTheNearest) {
     EXPECT_EQ(decimal_to_string(decimal_from_double(0.1)), "0.1000000000000000055511151231257827");
     EXPECT_EQ(decimal_to_string(decimal_from_double(-0.0)), "-0");
     EXPECT_EQ(decimal_to_string(decimal_from_double(std::nan(""))), "NaN");
-    EXPECT_EQ(decimal_to_string(decimal_from_double(-std::numeric_limits<double>::infinity())), "-Infinity");
+    EXPECT_EQ(decimal_to_string(decimal_from_double(-std::numeric_limits<double>::infinity())),
+              "-Infinity");
     EXPECT_EQ(decimal_to_string(decimal_from_double_15_digits(0.1)), "0.100000000000000");
     EXPECT_EQ(decimal_to_string(decimal_from_double_15_digits(0)), "0");
 }
@@ -108,7 +121,8 @@ TEST(Decimal, ComparesByNumberAcrossExponents) {
 }
 
 TEST(Decimal, ComparesWithDoublesExactly) {
-    EXPECT_LT(decimal_compare_double(dec("0.1"), 0.1), 0);  // the double is a little more than a tenth
+    EXPECT_LT(decimal_compare_double(dec("0.1"), 0.1),
+              0);  // the double is a little more than a tenth
     EXPECT_GT(decimal_compare_double(dec("-0.1"), -0.1), 0);
     EXPECT_LT(decimal_compare_double(dec("0.1000000000000000055511151231257827"), 0.1), 0);
     EXPECT_GT(decimal_compare_double(dec("0.1000000000000000055511151231257828"), 0.1), 0);

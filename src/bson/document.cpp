@@ -23,23 +23,33 @@ std::size_t value_size(Type type, const std::uint8_t* data) {
         case Type::Undefined:
         case Type::Null:
         case Type::MinKey:
-        case Type::MaxKey: return 0;
-        case Type::Bool: return 1;
-        case Type::Int32: return 4;
+        case Type::MaxKey:
+            return 0;
+        case Type::Bool:
+            return 1;
+        case Type::Int32:
+            return 4;
         case Type::Double:
         case Type::Date:
         case Type::Timestamp:
-        case Type::Int64: return 8;
-        case Type::ObjectId: return 12;
-        case Type::Decimal128: return 16;
+        case Type::Int64:
+            return 8;
+        case Type::ObjectId:
+            return 12;
+        case Type::Decimal128:
+            return 16;
         case Type::String:
         case Type::JavaScript:
-        case Type::Symbol: return 4 + static_cast<std::size_t>(load_int32(data));
+        case Type::Symbol:
+            return 4 + static_cast<std::size_t>(load_int32(data));
         case Type::Document:
         case Type::Array:
-        case Type::JavaScriptWithScope: return static_cast<std::size_t>(load_int32(data));
-        case Type::Binary: return 5 + static_cast<std::size_t>(load_int32(data));
-        case Type::DbPointer: return 4 + static_cast<std::size_t>(load_int32(data)) + 12;
+        case Type::JavaScriptWithScope:
+            return static_cast<std::size_t>(load_int32(data));
+        case Type::Binary:
+            return 5 + static_cast<std::size_t>(load_int32(data));
+        case Type::DbPointer:
+            return 4 + static_cast<std::size_t>(load_int32(data)) + 12;
         case Type::Regex: {
             const auto* text = reinterpret_cast<const char*>(data);
             const auto pattern = std::strlen(text) + 1;
@@ -51,28 +61,50 @@ std::size_t value_size(Type type, const std::uint8_t* data) {
 
 std::string_view type_alias(Type type) noexcept {
     switch (type) {
-        case Type::Missing: return "missing";
-        case Type::Double: return "double";
-        case Type::String: return "string";
-        case Type::Document: return "object";
-        case Type::Array: return "array";
-        case Type::Binary: return "binData";
-        case Type::Undefined: return "undefined";
-        case Type::ObjectId: return "objectId";
-        case Type::Bool: return "bool";
-        case Type::Date: return "date";
-        case Type::Null: return "null";
-        case Type::Regex: return "regex";
-        case Type::DbPointer: return "dbPointer";
-        case Type::JavaScript: return "javascript";
-        case Type::Symbol: return "symbol";
-        case Type::JavaScriptWithScope: return "javascriptWithScope";
-        case Type::Int32: return "int";
-        case Type::Timestamp: return "timestamp";
-        case Type::Int64: return "long";
-        case Type::Decimal128: return "decimal";
-        case Type::MaxKey: return "maxKey";
-        case Type::MinKey: return "minKey";
+        case Type::Missing:
+            return "missing";
+        case Type::Double:
+            return "double";
+        case Type::String:
+            return "string";
+        case Type::Document:
+            return "object";
+        case Type::Array:
+            return "array";
+        case Type::Binary:
+            return "binData";
+        case Type::Undefined:
+            return "undefined";
+        case Type::ObjectId:
+            return "objectId";
+        case Type::Bool:
+            return "bool";
+        case Type::Date:
+            return "date";
+        case Type::Null:
+            return "null";
+        case Type::Regex:
+            return "regex";
+        case Type::DbPointer:
+            return "dbPointer";
+        case Type::JavaScript:
+            return "javascript";
+        case Type::Symbol:
+            return "symbol";
+        case Type::JavaScriptWithScope:
+            return "javascriptWithScope";
+        case Type::Int32:
+            return "int";
+        case Type::Timestamp:
+            return "timestamp";
+        case Type::Int64:
+            return "long";
+        case Type::Decimal128:
+            return "decimal";
+        case Type::MaxKey:
+            return "maxKey";
+        case Type::MinKey:
+            return "minKey";
     }
     return "unknown";
 }
@@ -146,25 +178,35 @@ std::optional<Date> ValueView::get_date() const {
 
 std::optional<std::int64_t> ValueView::to_int64() const {
     switch (type_) {
-        case Type::Int32: return as_int32();
-        case Type::Int64: return as_int64();
+        case Type::Int32:
+            return as_int32();
+        case Type::Int64:
+            return as_int64();
         case Type::Double: {
             const double d = as_double();
-            if (!(d >= -9223372036854775808.0 && d < 9223372036854775808.0) || d != std::trunc(d)) return std::nullopt;
+            if (!(d >= -9223372036854775808.0 && d < 9223372036854775808.0) || d != std::trunc(d))
+                return std::nullopt;
             return static_cast<std::int64_t>(d);
         }
-        case Type::Decimal128: return decimal_to_int64(as_decimal128());
-        default: return std::nullopt;
+        case Type::Decimal128:
+            return decimal_to_int64(as_decimal128());
+        default:
+            return std::nullopt;
     }
 }
 
 std::optional<double> ValueView::to_double() const {
     switch (type_) {
-        case Type::Int32: return as_int32();
-        case Type::Int64: return static_cast<double>(as_int64());
-        case Type::Double: return as_double();
-        case Type::Decimal128: return decimal_to_double(as_decimal128());
-        default: return std::nullopt;
+        case Type::Int32:
+            return as_int32();
+        case Type::Int64:
+            return static_cast<double>(as_int64());
+        case Type::Double:
+            return as_double();
+        case Type::Decimal128:
+            return decimal_to_double(as_decimal128());
+        default:
+            return std::nullopt;
     }
 }
 
@@ -172,13 +214,21 @@ bool ValueView::truthy() const {
     switch (type_) {
         case Type::Missing:
         case Type::Null:
-        case Type::Undefined: return false;
-        case Type::Bool: return as_bool();
-        case Type::Int32: return as_int32() != 0;
-        case Type::Int64: return as_int64() != 0;
-        case Type::Double: return as_double() != 0;
-        case Type::Decimal128: return decimal_compare(as_decimal128(), decimal_from_int64(0)) != 0;  // a double would lose tiny ones
-        default: return true;
+        case Type::Undefined:
+            return false;
+        case Type::Bool:
+            return as_bool();
+        case Type::Int32:
+            return as_int32() != 0;
+        case Type::Int64:
+            return as_int64() != 0;
+        case Type::Double:
+            return as_double() != 0;
+        case Type::Decimal128:
+            return decimal_compare(as_decimal128(), decimal_from_int64(0)) !=
+                   0;  // a double would lose tiny ones
+        default:
+            return true;
     }
 }
 
@@ -223,6 +273,7 @@ ValueView DocumentView::find_path(std::string_view dotted_path) const {
     }
 }
 
-Document::Document() : bytes_(reinterpret_cast<const char*>(kEmptyDocument), sizeof kEmptyDocument) {}
+Document::Document()
+    : bytes_(reinterpret_cast<const char*>(kEmptyDocument), sizeof kEmptyDocument) {}
 
 }  // namespace angelia::bson

@@ -44,7 +44,8 @@ TEST(DocumentView, IteratesInOrderOverEveryType) {
         copy.add(e.key, e.value);
     }
     EXPECT_EQ(names,
-              "double string document array binary old_binary uuid undefined id bool date old_date null regex pointer code symbol scoped int32 timestamp "
+              "double string document array binary old_binary uuid undefined id bool date old_date "
+              "null regex pointer code symbol scoped int32 timestamp "
               "int64 decimal min max  ");
     EXPECT_EQ(copy.take().bytes(), d.bytes());
 }
@@ -56,7 +57,8 @@ TEST(DocumentView, TheEmptyOneHasFiveBytes) {
 }
 
 TEST(ValueView, GettersAskForExactlyTheirType) {
-    const Document d = make("s", "x", "d", Document{}, "a", array(), "b", true, "i", test::object_id(1), "t", Timestamp{1, 2}, "at", Date{3});
+    const Document d = make("s", "x", "d", Document{}, "a", array(), "b", true, "i",
+                            test::object_id(1), "t", Timestamp{1, 2}, "at", Date{3});
     EXPECT_EQ(d["s"].get_string(), "x");
     EXPECT_EQ(d["b"].get_string(), std::nullopt);
     EXPECT_TRUE(d["d"].get_document().has_value());
@@ -85,11 +87,13 @@ TEST(ValueView, ConvertsNumbersToInt64OnlyWhenNothingIsLost) {
 }
 
 TEST(ValueView, KnowsTruth) {
-    const Document truths = make("a", std::int32_t{2}, "b", 0.5, "c", "", "d", Document{}, "e", array(), "f", true, "g", std::nan(""), "h", Date{0},
-                                 "i", decimal_from_string("1E-6176").value());
+    const Document truths =
+        make("a", std::int32_t{2}, "b", 0.5, "c", "", "d", Document{}, "e", array(), "f", true, "g",
+             std::nan(""), "h", Date{0}, "i", decimal_from_string("1E-6176").value());
     for (const Element& e : truths.view()) EXPECT_TRUE(e.value.truthy()) << e.key;
-    const Document lies = make("a", std::int32_t{0}, "b", -0.0, "c", Null{}, "d", Undefined{}, "e", false, "f", std::int64_t{0}, "g",
-                               decimal_from_string("0E5").value());
+    const Document lies =
+        make("a", std::int32_t{0}, "b", -0.0, "c", Null{}, "d", Undefined{}, "e", false, "f",
+             std::int64_t{0}, "g", decimal_from_string("0E5").value());
     for (const Element& e : lies.view()) EXPECT_FALSE(e.value.truthy()) << e.key;
     EXPECT_FALSE(ValueView().truthy());
 }
@@ -101,9 +105,19 @@ TEST(ValueViewDeathTest, TakingTheWrongTypeAborts) {
 
 TEST(Builder, BuildsNestedDocuments) {
     Builder b;
-    b.add("ok", 1.0).open("cursor").add("id", std::int64_t{0}).open_array("batch").push("x").push_document().add("y", true).close().close().close();
+    b.add("ok", 1.0)
+        .open("cursor")
+        .add("id", std::int64_t{0})
+        .open_array("batch")
+        .push("x")
+        .push_document()
+        .add("y", true)
+        .close()
+        .close()
+        .close();
     const Document built = b.take();
-    const Document expected = make("ok", 1.0, "cursor", make("id", std::int64_t{0}, "batch", array("x", make("y", true))));
+    const Document expected = make(
+        "ok", 1.0, "cursor", make("id", std::int64_t{0}, "batch", array("x", make("y", true))));
     EXPECT_EQ(built.bytes(), expected.bytes());
 }
 

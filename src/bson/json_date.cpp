@@ -37,7 +37,8 @@ class DateScanner {
         int millis = 0;
         int scale = 100;
         if (rest_.empty() || !is_digit(rest_[0])) return fail();
-        for (; !rest_.empty() && is_digit(rest_[0]); rest_.remove_prefix(1), scale /= 10) millis += (rest_[0] - '0') * scale;
+        for (; !rest_.empty() && is_digit(rest_[0]); rest_.remove_prefix(1), scale /= 10)
+            millis += (rest_[0] - '0') * scale;
         return millis;
     }
     bool at_end() const { return rest_.empty(); }
@@ -63,8 +64,10 @@ std::string format_iso_date(Date date) {
     const auto day = std::chrono::floor<std::chrono::days>(time);
     const std::chrono::year_month_day ymd(day);
     const std::chrono::hh_mm_ss<milliseconds> clock(time - day);
-    std::string text = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(ymd.year()), static_cast<unsigned>(ymd.month()),
-                                   static_cast<unsigned>(ymd.day()), clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+    std::string text =
+        fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(ymd.year()),
+                    static_cast<unsigned>(ymd.month()), static_cast<unsigned>(ymd.day()),
+                    clock.hours().count(), clock.minutes().count(), clock.seconds().count());
     if (clock.subseconds().count() != 0) text += fmt::format(".{:03}", clock.subseconds().count());
     return text + "Z";
 }
@@ -94,11 +97,14 @@ std::optional<Date> parse_iso_date(std::string_view text) {
         if (offset_hours > 23 || minutes > 59) return std::nullopt;
         offset_minutes = sign * (offset_hours * 60 + minutes);
     }
-    const std::chrono::year_month_day ymd{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+    const std::chrono::year_month_day ymd{std::chrono::year(year),
+                                          std::chrono::month(static_cast<unsigned>(month)),
                                           std::chrono::day(static_cast<unsigned>(day))};
-    if (in.failed() || !in.at_end() || !ymd.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
+    if (in.failed() || !in.at_end() || !ymd.ok() || hour > 23 || minute > 59 || second > 59)
+        return std::nullopt;
     const std::int64_t days = std::chrono::sys_days(ymd).time_since_epoch().count();
-    return Date{(((days * 24 + hour) * 60 + minute - offset_minutes) * 60 + second) * 1000 + millis};
+    return Date{(((days * 24 + hour) * 60 + minute - offset_minutes) * 60 + second) * 1000 +
+                millis};
 }
 
 }  // namespace angelia::bson

@@ -43,23 +43,32 @@ class SaxBridge final : public nlohmann::json_sax<Json> {
     bool boolean(bool v) override { return keep(events_.boolean(v)); }
     bool number_integer(number_integer_t v) override { return keep(events_.integer(v)); }
     bool number_unsigned(number_unsigned_t v) override {
-        constexpr auto kMax = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
-        return keep(v <= kMax ? events_.integer(static_cast<std::int64_t>(v)) : events_.number(static_cast<double>(v)));
+        constexpr auto kMax =
+            static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+        return keep(v <= kMax ? events_.integer(static_cast<std::int64_t>(v))
+                              : events_.number(static_cast<double>(v)));
     }
-    bool number_float(number_float_t v, const string_t&) override { return keep(events_.number(v)); }
+    bool number_float(number_float_t v, const string_t&) override {
+        return keep(events_.number(v));
+    }
     bool string(string_t& v) override { return keep(events_.string(v)); }
-    bool binary(binary_t&) override { return keep({ErrorCode::FailedToParse, "binary data is not JSON"}); }
+    bool binary(binary_t&) override {
+        return keep({ErrorCode::FailedToParse, "binary data is not JSON"});
+    }
     bool start_object(std::size_t) override { return keep(events_.start_object()); }
     bool key(string_t& v) override { return keep(events_.key(v)); }
     bool end_object() override { return keep(events_.end_object()); }
     bool start_array(std::size_t) override { return keep(events_.start_array()); }
     bool end_array() override { return keep(events_.end_array()); }
 
-    bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) override {
-        // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": we count lines ourselves.
+    bool parse_error(std::size_t, const std::string&,
+                     const nlohmann::detail::exception& e) override {
+        // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error ...": we
+        // count lines ourselves.
         std::string_view what = e.what();
         const auto column = what.find(", column ");
-        const auto start = column == std::string_view::npos ? what.find("] ") : what.find(": ", column);
+        const auto start =
+            column == std::string_view::npos ? what.find("] ") : what.find(": ", column);
         if (start != std::string_view::npos) what.remove_prefix(start + 2);
         return keep({ErrorCode::FailedToParse, std::string(what)});
     }
@@ -80,7 +89,8 @@ std::string place_of(std::string_view text, std::size_t offset) {
     const std::string_view before = text.substr(0, offset);
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const auto line_start = before.rfind('\n');
-    const auto column = line_start == std::string_view::npos ? before.size() : before.size() - line_start - 1;
+    const auto column =
+        line_start == std::string_view::npos ? before.size() : before.size() - line_start - 1;
     return fmt::format("JSON at line {}, column {}", line, std::max<std::size_t>(column, 1));
 }
 
@@ -98,7 +108,8 @@ Result<void> lex_json(std::string_view text, JsonEvents& events) {
     if (Json::sax_parse(begin, end, &bridge)) return {};
     Error error = bridge.take_error();
     if (error.code == ErrorCode::FailedToParse) {
-        error.message = place_of(text, static_cast<std::size_t>(furthest - text.data())) + ": " + error.message;
+        error.message =
+            place_of(text, static_cast<std::size_t>(furthest - text.data())) + ": " + error.message;
     }
     return error;
 }

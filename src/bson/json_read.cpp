@@ -1,5 +1,5 @@
-// Extended JSON to BSON: one buffer grows with the events; an object that turns out to spell a type when it closes is replaced
-// by that value in place.
+// Extended JSON to BSON: one buffer grows with the events; an object that turns out to spell a type
+// when it closes is replaced by that value in place.
 #include <angelia/bson/json.h>
 #include <angelia/bson/validate.h>
 
@@ -16,23 +16,34 @@
 namespace angelia::bson {
 namespace {
 
-/// Objects that spell types nest deeper in JSON than in BSON; what BSON allows is checked at the end.
+/// Objects that spell types nest deeper in JSON than in BSON; what BSON allows is checked at the
+/// end.
 constexpr std::size_t kJsonNestingMax = 2 * kNestingMax + 8;
-/// While reading, text stands where values will: twice the limit is never needed by a document that fits.
+/// While reading, text stands where values will: twice the limit is never needed by a document that
+/// fits.
 constexpr std::size_t kGrowingBytesMax = 2 * kDocumentBytesMax;
 
-Error nesting_error() { return {ErrorCode::Overflow, fmt::format("JSON nests deeper than the {} levels that BSON allows", kNestingMax)}; }
+Error nesting_error() {
+    return {ErrorCode::Overflow,
+            fmt::format("JSON nests deeper than the {} levels that BSON allows", kNestingMax)};
+}
 
 Error size_error() {
-    return {ErrorCode::BSONObjectTooLarge, fmt::format("JSON makes a document larger than the {} bytes that BSON allows", kDocumentBytesMax)};
+    return {ErrorCode::BSONObjectTooLarge,
+            fmt::format("JSON makes a document larger than the {} bytes that BSON allows",
+                        kDocumentBytesMax)};
 }
 
 class DocumentReader final : public JsonEvents {
   public:
     Result<void> null() override { return append(Type::Null, {}); }
-    Result<void> boolean(bool v) override { return append_raw(Type::Bool, static_cast<std::uint8_t>(v)); }
+    Result<void> boolean(bool v) override {
+        return append_raw(Type::Bool, static_cast<std::uint8_t>(v));
+    }
     Result<void> integer(std::int64_t v) override {
-        if (v < std::numeric_limits<std::int32_t>::min() || v > std::numeric_limits<std::int32_t>::max()) return append_raw(Type::Int64, v);
+        if (v < std::numeric_limits<std::int32_t>::min() ||
+            v > std::numeric_limits<std::int32_t>::max())
+            return append_raw(Type::Int64, v);
         return append_raw(Type::Int32, static_cast<std::int32_t>(v));
     }
     Result<void> number(double v) override { return append_raw(Type::Double, v); }
@@ -45,7 +56,8 @@ class DocumentReader final : public JsonEvents {
     }
 
     Result<void> key(std::string_view name) override {
-        if (name.find('\0') != std::string_view::npos) return {ErrorCode::FailedToParse, "a field name must not contain a zero byte"};
+        if (name.find('\0') != std::string_view::npos)
+            return {ErrorCode::FailedToParse, "a field name must not contain a zero byte"};
         key_ = name;
         if (!name.empty() && name[0] == '$') frames_.back().has_dollar = true;
         return {};
@@ -62,9 +74,13 @@ class DocumentReader final : public JsonEvents {
         const Frame frame = frames_.back();
         close();
         if (!frame.has_dollar) return {};
-        ANGELIA_TRY_ASSIGN(const std::optional<Value> value, read_json_wrapper(DocumentView(std::string_view(bytes_).substr(frame.start))));
+        ANGELIA_TRY_ASSIGN(
+            const std::optional<Value> value,
+            read_json_wrapper(DocumentView(std::string_view(bytes_).substr(frame.start))));
         if (!value) return {};
-        if (frames_.empty()) return {ErrorCode::FailedToParse, "a document is wanted at the top, not the value that this object spells"};
+        if (frames_.empty())
+            return {ErrorCode::FailedToParse,
+                    "a document is wanted at the top, not the value that this object spells"};
         bytes_.resize(frame.start);
         bytes_.append(value->view().bytes());
         bytes_[frame.type_at] = static_cast<char>(value->type());
@@ -117,7 +133,8 @@ class DocumentReader final : public JsonEvents {
         if (frames_.size() >= kJsonNestingMax) return nesting_error();
         const std::size_t type_at = bytes_.size();
         if (!frames_.empty() || type == Type::Array) ANGELIA_TRY(begin_value(type, 5));
-        frames_.push_back({.start = bytes_.size(), .type_at = type_at, .is_array = type == Type::Array});
+        frames_.push_back(
+            {.start = bytes_.size(), .type_at = type_at, .is_array = type == Type::Array});
         append_size(0);
         return {};
     }
@@ -144,9 +161,12 @@ Result<Document> from_json(std::string_view text) {
     const auto checked = validate(bytes, {.bytes_max = kDocumentBytesMax});
     if (!checked) {
         switch (checked.error().code) {
-            case ErrorCode::Overflow: return nesting_error();
-            case ErrorCode::BSONObjectTooLarge: return size_error();
-            default: return checked.error();
+            case ErrorCode::Overflow:
+                return nesting_error();
+            case ErrorCode::BSONObjectTooLarge:
+                return size_error();
+            default:
+                return checked.error();
         }
     }
     return Document::from_trusted_bytes(std::move(bytes));

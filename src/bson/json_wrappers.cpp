@@ -84,14 +84,18 @@ std::optional<double> parse_double(std::string_view text) {
 Wrapped read_double(const Fields& f) {
     const auto text = f.main.get_string();
     const auto v = text ? parse_double(*text) : std::nullopt;
-    if (!v) return wrong(R"($numberDouble must be a string that holds a number, "NaN", "Infinity" or "-Infinity")");
+    if (!v)
+        return wrong(
+            R"($numberDouble must be a string that holds a number, "NaN", "Infinity" or "-Infinity")");
     return wrap(*v);
 }
 
 Wrapped read_decimal(const Fields& f) {
     const auto text = f.main.get_string();
     const auto v = text ? decimal_from_string(*text) : std::nullopt;
-    if (!v) return wrong("$numberDecimal must be a string that holds a decimal number of at most 34 digits");
+    if (!v)
+        return wrong(
+            "$numberDecimal must be a string that holds a decimal number of at most 34 digits");
     return wrap(*v);
 }
 
@@ -100,7 +104,9 @@ Wrapped read_date(const Fields& f) {
     if (f.main.is(Type::Int32)) return wrap(Date{f.main.as_int32()});
     const auto text = f.main.get_string();
     const auto date = text ? parse_iso_date(*text) : std::nullopt;
-    if (!date) return wrong(R"($date must be an ISO 8601 string such as "2026-03-01T12:00:00.000Z" or {"$numberLong": "<milliseconds>"})");
+    if (!date)
+        return wrong(
+            R"($date must be an ISO 8601 string such as "2026-03-01T12:00:00.000Z" or {"$numberLong": "<milliseconds>"})");
     return wrap(*date);
 }
 
@@ -138,7 +144,9 @@ Wrapped read_binary(const Fields& f) {
     }
     const int subtype = parse_subtype(subtype_value);
     auto bytes = base64 ? base64_decode(*base64) : std::nullopt;
-    if (!bytes || subtype < 0) return wrong(R"($binary must be {"base64": "<base64>", "subType": "<one or two hexadecimal digits>"})");
+    if (!bytes || subtype < 0)
+        return wrong(
+            R"($binary must be {"base64": "<base64>", "subType": "<one or two hexadecimal digits>"})");
     return make_binary(static_cast<std::uint8_t>(subtype), std::move(*bytes));
 }
 
@@ -156,13 +164,15 @@ Wrapped read_uuid(const Fields& f) {
         good = high >= 0 && low >= 0;
         bytes.push_back(static_cast<char>(high * 16 + low));
     }
-    if (!good) return wrong("$uuid must be a string of the form 01234567-89ab-cdef-0123-456789abcdef");
+    if (!good)
+        return wrong("$uuid must be a string of the form 01234567-89ab-cdef-0123-456789abcdef");
     return make_binary(4, std::move(bytes));
 }
 
 std::optional<std::uint32_t> unsigned_32(ValueView v) {
     const auto number = v.is(Type::Int32) || v.is(Type::Int64) ? v.to_int64() : std::nullopt;
-    if (!number || *number < 0 || *number > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+    if (!number || *number < 0 || *number > std::numeric_limits<std::uint32_t>::max())
+        return std::nullopt;
     return static_cast<std::uint32_t>(*number);
 }
 
@@ -170,12 +180,15 @@ Wrapped read_timestamp(const Fields& f) {
     const auto parts = f.main.get_document();
     const auto t = parts ? unsigned_32(parts->find("t")) : std::nullopt;
     const auto i = parts ? unsigned_32(parts->find("i")) : std::nullopt;
-    if (!t || !i || parts->count() != 2) return wrong(R"($timestamp must be {"t": <seconds>, "i": <increment>} of unsigned 32-bit integers)");
+    if (!t || !i || parts->count() != 2)
+        return wrong(
+            R"($timestamp must be {"t": <seconds>, "i": <increment>} of unsigned 32-bit integers)");
     return wrap(Timestamp{*t, *i});
 }
 
 Wrapped make_regex(std::string_view pattern, std::string_view options) {
-    if (has_zero(pattern) || has_zero(options)) return wrong("a regular expression must not contain a zero byte");
+    if (has_zero(pattern) || has_zero(options))
+        return wrong("a regular expression must not contain a zero byte");
     std::string sorted(options);  // BSON stores them in alphabetical order
     std::sort(sorted.begin(), sorted.end());
     return wrap(RegexView{pattern, sorted});
@@ -185,11 +198,13 @@ Wrapped read_regex(const Fields& f) {
     const auto parts = f.main.get_document();
     const auto pattern = parts ? parts->find("pattern").get_string() : std::nullopt;
     const auto options = parts ? parts->find("options").get_string() : std::nullopt;
-    if (!pattern || !options || parts->count() != 2) return wrong(R"($regularExpression must be {"pattern": "<text>", "options": "<letters>"})");
+    if (!pattern || !options || parts->count() != 2)
+        return wrong(R"($regularExpression must be {"pattern": "<text>", "options": "<letters>"})");
     return make_regex(*pattern, *options);
 }
 
-/// The old form, which the query operator $regex looks like: only two strings and nothing else are a value.
+/// The old form, which the query operator $regex looks like: only two strings and nothing else are
+/// a value.
 Wrapped read_old_regex(const Fields& f) {
     const auto pattern = f.main.get_string();
     const auto options = f.object.find("$options").get_string();
@@ -216,7 +231,8 @@ std::string raw_size(std::size_t size) {
 }
 
 std::optional<Value> raw_value(Type type, std::string_view bytes) {
-    return Value(ValueView(type, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
+    return Value(
+        ValueView(type, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()));
 }
 
 Wrapped read_symbol(const Fields& f) {
@@ -228,7 +244,8 @@ Wrapped read_code(const Fields& f) {
     if (!f.main.is(Type::String)) return wrong("$code must be a string");
     if (f.count == 1) return raw_value(Type::JavaScript, f.main.bytes());
     const auto scope = f.object.find("$scope").get_document();
-    if (!scope || f.count != 2) return wrong("beside $code only $scope may stand, and it must be an object");
+    if (!scope || f.count != 2)
+        return wrong("beside $code only $scope may stand, and it must be an object");
     std::string bytes = raw_size(4 + f.main.bytes().size() + scope->size_bytes());
     bytes.append(f.main.bytes()).append(scope->bytes());
     return raw_value(Type::JavaScriptWithScope, bytes);
@@ -274,7 +291,8 @@ constexpr std::array<WrapperRow, 17> kWrappers = {{
 
 const WrapperRow* find_wrapper(std::string_view name) {
     if (name.empty() || name[0] != '$') return nullptr;
-    const auto found = std::find_if(kWrappers.begin(), kWrappers.end(), [name](const WrapperRow& row) { return row.name == name; });
+    const auto found = std::find_if(kWrappers.begin(), kWrappers.end(),
+                                    [name](const WrapperRow& row) { return row.name == name; });
     return found == kWrappers.end() ? nullptr : &*found;
 }
 
@@ -290,7 +308,8 @@ Result<std::optional<Value>> read_json_wrapper(DocumentView object) {
         fields.main = e.value;
     }
     if (wrapper == nullptr) return ordinary();
-    if (fields.count > wrapper->fields_max) return wrong(fmt::format("other fields beside {} are not allowed", wrapper->name));
+    if (fields.count > wrapper->fields_max)
+        return wrong(fmt::format("other fields beside {} are not allowed", wrapper->name));
     return wrapper->read(fields);
 }
 

@@ -9,9 +9,10 @@
 
 namespace angelia::bson {
 
-/// Reads `object` as such a wrapper; inner wrappers have become values already. Nothing when it is an ordinary document, which includes
-/// every unknown name with a dollar ($set, $in, $regex as an operator). Errors: FailedToParse when a name that belongs to Extended JSON
-/// comes with the wrong value or with other fields.
+/// Reads `object` as such a wrapper; inner wrappers have become values already. Nothing when it is
+/// an ordinary document, which includes every unknown name with a dollar ($set, $in, $regex as an
+/// operator). Errors: FailedToParse when a name that belongs to Extended JSON comes with the wrong
+/// value or with other fields.
 Result<std::optional<Value>> read_json_wrapper(DocumentView object);
 
 }  // namespace angelia::bson

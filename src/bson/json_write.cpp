@@ -25,27 +25,69 @@ class JsonWriter {
     void value(ValueView v) {
         switch (v.type()) {
             case Type::Missing:
-            case Type::Null: out_ += "null"; return;
-            case Type::Bool: out_ += v.as_bool() ? "true" : "false"; return;
-            case Type::String: quote(v.as_string()); return;
-            case Type::Document: document(v.as_document()); return;
-            case Type::Array: elements(v.as_document(), '[', ']', false); return;
-            case Type::Double: number_double(v.as_double()); return;
-            case Type::Int32: integer("$numberInt", v.as_int32()); return;
-            case Type::Int64: integer("$numberLong", v.as_int64()); return;
-            case Type::Decimal128: wrapped("$numberDecimal", decimal_to_string(v.as_decimal128())); return;
-            case Type::ObjectId: wrapped("$oid", v.as_object_id().to_hex()); return;
-            case Type::Date: date(v.as_date()); return;
-            case Type::Binary: binary(v.as_binary()); return;
-            case Type::Timestamp: timestamp(v.as_timestamp()); return;
-            case Type::Regex: regex(v.as_regex()); return;
-            case Type::Symbol: wrapped("$symbol", v.as_string()); return;
-            case Type::JavaScript: wrapped("$code", v.as_string()); return;
-            case Type::JavaScriptWithScope: code_with_scope(v); return;
-            case Type::DbPointer: db_pointer(v); return;
-            case Type::Undefined: out_ += R"({"$undefined":true})"; return;
-            case Type::MinKey: out_ += R"({"$minKey":1})"; return;
-            case Type::MaxKey: out_ += R"({"$maxKey":1})"; return;
+            case Type::Null:
+                out_ += "null";
+                return;
+            case Type::Bool:
+                out_ += v.as_bool() ? "true" : "false";
+                return;
+            case Type::String:
+                quote(v.as_string());
+                return;
+            case Type::Document:
+                document(v.as_document());
+                return;
+            case Type::Array:
+                elements(v.as_document(), '[', ']', false);
+                return;
+            case Type::Double:
+                number_double(v.as_double());
+                return;
+            case Type::Int32:
+                integer("$numberInt", v.as_int32());
+                return;
+            case Type::Int64:
+                integer("$numberLong", v.as_int64());
+                return;
+            case Type::Decimal128:
+                wrapped("$numberDecimal", decimal_to_string(v.as_decimal128()));
+                return;
+            case Type::ObjectId:
+                wrapped("$oid", v.as_object_id().to_hex());
+                return;
+            case Type::Date:
+                date(v.as_date());
+                return;
+            case Type::Binary:
+                binary(v.as_binary());
+                return;
+            case Type::Timestamp:
+                timestamp(v.as_timestamp());
+                return;
+            case Type::Regex:
+                regex(v.as_regex());
+                return;
+            case Type::Symbol:
+                wrapped("$symbol", v.as_string());
+                return;
+            case Type::JavaScript:
+                wrapped("$code", v.as_string());
+                return;
+            case Type::JavaScriptWithScope:
+                code_with_scope(v);
+                return;
+            case Type::DbPointer:
+                db_pointer(v);
+                return;
+            case Type::Undefined:
+                out_ += R"({"$undefined":true})";
+                return;
+            case Type::MinKey:
+                out_ += R"({"$minKey":1})";
+                return;
+            case Type::MaxKey:
+                out_ += R"({"$maxKey":1})";
+                return;
         }
         ANGELIA_CHECK(false);
     }
@@ -98,14 +140,29 @@ class JsonWriter {
 
     void escape(unsigned char c) {
         switch (c) {
-            case '"': out_ += "\\\""; return;
-            case '\\': out_ += "\\\\"; return;
-            case '\b': out_ += "\\b"; return;
-            case '\f': out_ += "\\f"; return;
-            case '\n': out_ += "\\n"; return;
-            case '\r': out_ += "\\r"; return;
-            case '\t': out_ += "\\t"; return;
-            default: fmt::format_to(std::back_inserter(out_), "\\u{:04x}", c);
+            case '"':
+                out_ += "\\\"";
+                return;
+            case '\\':
+                out_ += "\\\\";
+                return;
+            case '\b':
+                out_ += "\\b";
+                return;
+            case '\f':
+                out_ += "\\f";
+                return;
+            case '\n':
+                out_ += "\\n";
+                return;
+            case '\r':
+                out_ += "\\r";
+                return;
+            case '\t':
+                out_ += "\\t";
+                return;
+            default:
+                fmt::format_to(std::back_inserter(out_), "\\u{:04x}", c);
         }
     }
 
@@ -147,18 +204,23 @@ class JsonWriter {
         if (relaxed_ && has_iso_form(v)) {
             wrapped("$date", format_iso_date(v));
         } else {
-            fmt::format_to(std::back_inserter(out_), R"({{"$date":{{"$numberLong":"{}"}}}})", v.millis);
+            fmt::format_to(std::back_inserter(out_), R"({{"$date":{{"$numberLong":"{}"}}}})",
+                           v.millis);
         }
     }
 
     void binary(BinaryView v) {
         // Old binary data repeats its length inside; the specification prints what is behind it.
-        const std::string_view bytes = v.subtype == 2 && v.bytes.size() >= 4 ? v.bytes.substr(4) : v.bytes;
-        fmt::format_to(std::back_inserter(out_), R"({{"$binary":{{"base64":"{}","subType":"{:02x}"}}}})", base64_encode(bytes), v.subtype);
+        const std::string_view bytes =
+            v.subtype == 2 && v.bytes.size() >= 4 ? v.bytes.substr(4) : v.bytes;
+        fmt::format_to(std::back_inserter(out_),
+                       R"({{"$binary":{{"base64":"{}","subType":"{:02x}"}}}})",
+                       base64_encode(bytes), v.subtype);
     }
 
     void timestamp(Timestamp v) {
-        fmt::format_to(std::back_inserter(out_), R"({{"$timestamp":{{"t":{},"i":{}}}}})", v.seconds, v.increment);
+        fmt::format_to(std::back_inserter(out_), R"({{"$timestamp":{{"t":{},"i":{}}}}})", v.seconds,
+                       v.increment);
     }
 
     void regex(RegexView v) {

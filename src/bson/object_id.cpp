@@ -24,13 +24,18 @@ int hex_digit(char c) {
 ObjectId ObjectId::generate() {
     static const std::uint64_t process = random_bits();
     static std::atomic<std::uint32_t> counter{static_cast<std::uint32_t>(random_bits())};
-    const auto seconds = static_cast<std::uint32_t>(
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+    const auto seconds =
+        static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(
+                                       std::chrono::system_clock::now().time_since_epoch())
+                                       .count());
     const std::uint32_t count = counter.fetch_add(1, std::memory_order_relaxed);
     ObjectId id;
-    for (std::size_t i = 0; i < 4; ++i) id.bytes[i] = static_cast<std::uint8_t>(seconds >> (24 - 8 * i));
-    for (std::size_t i = 0; i < 5; ++i) id.bytes[4 + i] = static_cast<std::uint8_t>(process >> (8 * i));
-    for (std::size_t i = 0; i < 3; ++i) id.bytes[9 + i] = static_cast<std::uint8_t>(count >> (16 - 8 * i));
+    for (std::size_t i = 0; i < 4; ++i)
+        id.bytes[i] = static_cast<std::uint8_t>(seconds >> (24 - 8 * i));
+    for (std::size_t i = 0; i < 5; ++i)
+        id.bytes[4 + i] = static_cast<std::uint8_t>(process >> (8 * i));
+    for (std::size_t i = 0; i < 3; ++i)
+        id.bytes[9 + i] = static_cast<std::uint8_t>(count >> (16 - 8 * i));
     return id;
 }
 

@@ -1,4 +1,5 @@
-// UTF-8 check: eight ASCII bytes at a time, the rest by the table of well-formed sequences (Unicode standard, table 3-7).
+// UTF-8 check: eight ASCII bytes at a time, the rest by the table of well-formed sequences (Unicode
+// standard, table 3-7).
 #include <angelia/bson/validate.h>
 
 #include <cstring>
@@ -7,9 +8,12 @@ namespace angelia::bson {
 namespace {
 
 bool continues(std::uint8_t byte) { return (byte & 0xC0) == 0x80; }
-bool between(std::uint8_t byte, std::uint8_t low, std::uint8_t high) { return byte >= low && byte <= high; }
+bool between(std::uint8_t byte, std::uint8_t low, std::uint8_t high) {
+    return byte >= low && byte <= high;
+}
 
-/// Length of the well-formed sequence at `at` whose first byte is not ASCII; 0 when it is malformed.
+/// Length of the well-formed sequence at `at` whose first byte is not ASCII; 0 when it is
+/// malformed.
 std::size_t sequence_length(const std::uint8_t* at, std::size_t left) {
     const std::uint8_t lead = at[0];
     if (between(lead, 0xC2, 0xDF)) return left >= 2 && continues(at[1]) ? 2 : 0;
