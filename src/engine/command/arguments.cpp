@@ -176,6 +176,21 @@ Result<std::optional<std::string_view>> Arguments::string(std::string_view field
     return std::optional(v.as_string());
 }
 
+Result<void> Arguments::none_of(std::span<const std::string_view> fields) const {
+    for (const auto field : fields) {
+        const auto v = value(field);
+        const bool says_nothing = v.is_missing() || (v.is(bson::Type::Bool) && !v.as_bool()) || (v.is_container() && v.as_document().empty());
+        if (!says_nothing) return Error(ErrorCode::NotImplemented, fmt::format("'{}' is not supported by this server yet", path(field)));
+    }
+    return {};
+}
+
+Result<void> Arguments::no_collation() const {
+    ANGELIA_TRY_ASSIGN(const auto collation, document("collation"));
+    if (collation.empty() || collation.find("locale").get_string() == "simple") return {};
+    return Error(ErrorCode::NotImplemented, fmt::format("'{}' is not supported by this server yet, except {{locale: \"simple\"}}", path("collation")));
+}
+
 Result<void> Arguments::only(std::span<const std::string_view> allowed) const {
     for (const auto& element : document_)
         if (!contains(allowed, element.key)) return unknown_field(path(element.key));

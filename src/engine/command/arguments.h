@@ -35,6 +35,11 @@ class Arguments {
     Result<bson::DocumentView> document(std::string_view field) const;   ///< {} when absent
     Result<std::optional<bson::DocumentView>> array(std::string_view field) const;
     Result<std::optional<std::string_view>> string(std::string_view field) const;
+    /// For options that change the result and do not exist here: an error when one of them is given, unless it says nothing (null, false, {}).
+    /// Errors: NotImplemented.
+    Result<void> none_of(std::span<const std::string_view> fields) const;
+    /// Collations change comparisons: only {locale: "simple"}, which means none, is accepted. Errors: NotImplemented, TypeMismatch.
+    Result<void> no_collation() const;
     Result<void> only(std::span<const std::string_view> allowed) const;  ///< Location40415 for any other field
 
   private:

@@ -51,9 +51,7 @@ Result<Namespace> Call::collection() const {
     const auto value = (*body().begin()).value;
     if (!value.is(bson::Type::String))
         return Error(ErrorCode::BadValue, fmt::format("collection name has invalid type {}; a string is needed", bson::type_alias(value.type())));
-    Namespace ns{request_.database, std::string(value.as_string())};
-    ANGELIA_TRY(check_namespace(ns));
-    return ns;
+    return Namespace{request_.database, std::string(value.as_string())};
 }
 
 bson::Document Call::complete(bson::Builder fields, double ok, std::optional<bson::Timestamp> time) {

@@ -54,7 +54,7 @@ class Call : public std::enable_shared_from_this<Call> {
 
     /// The documents of an array argument, given as a document sequence or in the body. Errors: Location40414, TypeMismatch.
     Result<std::vector<bson::DocumentView>> documents(std::string_view field) const;
-    /// The namespace that the command's own value names. Errors: BadValue (no string), InvalidNamespace.
+    /// The namespace that the command's own value names; whether it is a legal one is the engine's to say. Errors: BadValue (no string).
     Result<Namespace> collection() const;
 
     /// Lets the receive buffer go as soon as nothing of the request is needed any more.

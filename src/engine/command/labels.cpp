@@ -3,6 +3,7 @@
 #include "engine/command/command_table.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace angelia::engine::command {
 namespace {
@@ -25,6 +26,15 @@ bool is_state_change(ErrorCode code) {
         default:
             return false;
     }
+}
+
+void add_change_stream_label(Error& error) {
+    constexpr std::int32_t kResumable[] = {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436};
+    const auto code = static_cast<std::int32_t>(error.code);
+    const char* label = nullptr;
+    if (std::find(std::begin(kResumable), std::end(kResumable), code) != std::end(kResumable)) label = "ResumableChangeStreamError";
+    if (error.code == ErrorCode::ChangeStreamHistoryLost || error.code == ErrorCode::ChangeStreamFatalError) label = "NonResumableChangeStreamError";
+    if (label != nullptr && !error.has_label(label)) error.labels.emplace_back(label);
 }
 
 std::vector<std::string> labels_for(Call& call, const Error& error) {

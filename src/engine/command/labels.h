@@ -16,4 +16,7 @@ std::vector<std::string> labels_for(Call& call, const Error& error);
 /// The same for a writeConcernError in an otherwise good reply.
 std::vector<std::string> labels_for_write_concern_error(Call& call, ErrorCode code);
 
+/// For an error of a command that is known to serve a change stream: drivers resume on the label.
+void add_change_stream_label(Error& error);
+
 }  // namespace angelia::engine::command

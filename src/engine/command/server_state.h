@@ -35,6 +35,7 @@ struct ServerState {
     const bool test_commands;
     std::atomic<std::int64_t> topology_counter{0};
     std::atomic<bool> shutting_down{false};
+    std::atomic<std::int32_t> log_level{0};
     SteadyTime started{};
     FailPoints fail_points;
     Awaits awaits;

@@ -1,0 +1,64 @@
+// getMore: the next batch of a cursor. On a change stream without events it waits, without a thread.
+#include "engine/command/arguments.h"
+#include "engine/command/commands.h"
+#include "engine/command/cursor_reply.h"
+#include "engine/command/labels.h"
+#include "engine/command/server_state.h"
+
+#include <fmt/format.h>
+
+namespace angelia::engine::command {
+namespace {
+
+constexpr std::string_view kGetMoreFields[] = {"collection", "batchSize", "term", "lastKnownCommittedOpTime"};
+
+Result<GetMoreSpec> parse_get_more(const Call& call) {
+    const Arguments arguments("getMore", call.body());
+    GetMoreSpec spec;
+    const auto id = (*call.body().begin()).value;
+    if (!id.is(bson::Type::Int64)) return wrong_type("getMore.getMore", id, "long");
+    spec.cursor_id = id.as_int64();
+    ANGELIA_TRY(arguments.required("collection"));
+    ANGELIA_TRY_ASSIGN(const auto collection, arguments.string("collection"));
+    if (!collection || collection->empty()) return Error(ErrorCode::InvalidNamespace, "getMore needs the name of the cursor's collection");
+    spec.ns = Namespace{call.database(), std::string(*collection)};
+    ANGELIA_TRY_ASSIGN(spec.batch_size, arguments.non_negative("batchSize", 0));
+    spec.max_wait = call.generic().max_time;
+    spec.lsid = call.generic().lsid.copy();
+    return spec;
+}
+
+Result<void> get_more(const CallPtr& call) {
+    ANGELIA_TRY_ASSIGN(const auto spec, parse_get_more(*call));
+    auto& state = call->state();
+    state.operations.get_more.fetch_add(1, std::memory_order_relaxed);
+    call->release_request();
+    // Whoever takes the entry answers: the engine's batch, or the shutdown of the server.
+    const std::uint64_t id = state.awaits.add(call->connection()->id, false, [call](AwaitEnd how) {
+        if (how == AwaitEnd::ConnectionClosed) return call->hang_up();
+        call->fail(Error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down"));
+    });
+    if (id == 0) return Error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down");
+    call->engine().get_more(spec, [call, id](Result<CursorBatch> batch) {
+        if (!call->state().awaits.take(id)) return;
+        if (call->failed(batch)) return;
+        if (auto hit = call->state().fail_points.on_get_more()) {
+            call->fail_point() = std::move(hit);
+            if (call->fail_point()->close_connection) return call->hang_up();
+            if (call->fail_point()->error_code) {
+                Error error(static_cast<ErrorCode>(*call->fail_point()->error_code), "Failing command via 'failGetMoreAfterCursorCheckout' failpoint");
+                if (batch->post_batch_resume_token) add_change_stream_label(error);
+                return call->fail(error);
+            }
+        }
+        call->succeed(cursor_reply(*batch, false));
+    });
+    return {};
+}
+
+}  // namespace
+
+extern const CommandEntry kGetMoreCommand{
+    .name = "getMore", .handler = get_more, .fields = kGetMoreFields, .flags = kApiVersion1, .help = "hands out the next documents of a cursor"};
+
+}  // namespace angelia::engine::command
