@@ -121,11 +121,20 @@ bool holds_all_matches(const Matcher& matcher, const IndexInfo& index, const std
     return !index.partial_filter || implies(matcher, *index.partial_filter);
 }
 
+bool wants_order(const SortSpec* sort) { return sort != nullptr && !sort->pattern().fields.empty(); }
+
+/// A quick look: an index whose first field is neither restricted nor sorted by is of no use.
+bool is_of_use(const Matcher& matcher, const SortSpec* sort, const IndexInfo& index) {
+    const FieldPath& first = index.pattern.fields.front().path;
+    if (wants_order(sort) && sort->pattern().fields.front().path == first) return true;
+    return !planner::bounds_of(matcher.root(), first, index.multikey).is_full();
+}
+
 Candidate make_candidate(const Matcher& matcher, const SortSpec* sort, const IndexInfo& index, std::size_t position) {
     Candidate c;
     c.index = position;
     c.bounds = usable_bounds(matcher, index);
-    const bool sorts = sort != nullptr && !sort->pattern().fields.empty();
+    const bool sorts = wants_order(sort);
     c.provides_sort = sorts && sort_by_index(index, c.bounds, *sort, c.reverse);
     c.score = narrowing(c.bounds) + (c.provides_sort ? 50 : 0);
     const bool one_key = std::all_of(c.bounds.begin(), c.bounds.end(), [](const FieldBounds& b) { return b.is_single_point(); });
@@ -240,7 +249,7 @@ Result<Plan> plan(const Matcher& matcher, const SortSpec* sort, std::span<const 
     }
     std::optional<Candidate> best;
     for (std::size_t i = 0; i < indexes.size(); ++i) {
-        if (indexes[i].hidden || !indexes[i].ready) continue;
+        if (indexes[i].hidden || !indexes[i].ready || !is_of_use(matcher, sort, indexes[i])) continue;
         Candidate c = make_candidate(matcher, sort, indexes[i], i);
         // Also that nothing can match is known only of documents the index holds: it says whether there are arrays in them.
         if (!holds_all_matches(matcher, indexes[i], c.bounds)) continue;

@@ -18,6 +18,7 @@ struct Update::State {
     bson::Value source;  ///< operations hold views into it
     bool replacement = false;
     std::vector<Operation> operations;  ///< in the order of their paths, so that new fields come in that order
+    bool may_deepen = true;             ///< false: a result cannot be nested too deep when the document is not
 };
 
 namespace {
@@ -67,13 +68,21 @@ int nesting_of(bson::DocumentView document) {
     return deepest + 1;
 }
 
-Result<void> check_result(const bson::Document& document) {
+/// Can an operation put something deeper than a document may be? `update`: what it takes its values from.
+bool may_nest_too_deep(const std::vector<Operation>& operations, bson::DocumentView update) {
+    const int deepest_value = nesting_of(update);
+    return std::any_of(operations.begin(), operations.end(), [&](const Operation& o) {
+        return !o.action->keeps_depth() || static_cast<int>(o.path.size()) + deepest_value > bson::kNestingMax;
+    });
+}
+
+Result<void> check_result(const bson::Document& document, bool may_deepen) {
     if (document.size_bytes() > bson::kDocumentBytesInternalMax) {
         return Error(ErrorCode::BSONObjectTooLarge,
                      fmt::format("Resulting document after update is larger than {}: {} bytes", bson::kDocumentBytesInternalMax,
                                  document.size_bytes()));
     }
-    if (nesting_of(document.view()) > bson::kNestingMax) {
+    if (may_deepen && nesting_of(document.view()) > bson::kNestingMax) {
         return Error(ErrorCode::Overflow, fmt::format("Resulting document after update is nested deeper than {} levels", bson::kNestingMax));
     }
     return {};
@@ -105,11 +114,12 @@ Result<UpdateOutcome> apply_replacement(bson::DocumentView document, bson::Docum
     UpdateOutcome outcome;
     outcome.document = with_id_first(replacement, id);
     outcome.modified = !outcome.document.view().identical(document);
-    ANGELIA_TRY(check_result(outcome.document));
+    ANGELIA_TRY(check_result(outcome.document, true));
     return outcome;
 }
 
-Result<UpdateOutcome> apply_operations(bson::DocumentView document, const std::vector<Operation>& operations, const ApplyContext& context) {
+Result<UpdateOutcome> apply_operations(bson::DocumentView document, const std::vector<Operation>& operations, bool may_deepen,
+                                       const ApplyContext& context) {
     update::EditTree tree(document);
     update::ChangeLog log;
     const ValueView old_id = document.find("_id");
@@ -132,7 +142,7 @@ Result<UpdateOutcome> apply_operations(bson::DocumentView document, const std::v
     }
     outcome.modified = !outcome.document.view().identical(document);
     if (!outcome.modified) return outcome;
-    ANGELIA_TRY(check_result(outcome.document));
+    ANGELIA_TRY(check_result(outcome.document, may_deepen));
     outcome.description = log.describe(tree);
     return outcome;
 }
@@ -188,6 +198,7 @@ Result<Update> Update::parse(ValueView update, const UpdateOptions& options) {
     }
     for (const bson::Element& e : document) ANGELIA_TRY(parse_operator(e, state->operations));
     ANGELIA_TRY(check_conflicts(state->operations));
+    state->may_deepen = may_nest_too_deep(state->operations, document);
     std::stable_sort(state->operations.begin(), state->operations.end(),
                      [](const Operation& a, const Operation& b) { return path_less(a.path, b.path); });
     return Update(std::move(state));
@@ -195,7 +206,7 @@ Result<Update> Update::parse(ValueView update, const UpdateOptions& options) {
 
 Result<UpdateOutcome> Update::apply(bson::DocumentView document, const ApplyContext& context) const {
     if (state_->replacement) return apply_replacement(document, state_->source.view().as_document());
-    return apply_operations(document, state_->operations, context);
+    return apply_operations(document, state_->operations, state_->may_deepen, context);
 }
 
 Result<bson::Document> Update::make_upsert(const Matcher& query, const ApplyContext& context) const {

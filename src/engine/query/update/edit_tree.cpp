@@ -79,7 +79,9 @@ ValueView EditTree::keep(bson::Value value) {
 
 bson::Document EditTree::to_document() const {
     if (!root_.expanded) return bson::Document(original_);
-    bson::Builder b;
+    std::string buffer;
+    buffer.reserve(original_.size_bytes() + 256);  // most updates grow a document a little
+    bson::Builder b(std::move(buffer));
     for (const EditNode& c : root_.children) c.write_to(b, c.key);
     return b.take();
 }

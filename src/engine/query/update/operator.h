@@ -15,6 +15,8 @@ class Operator {
     virtual Result<void> apply(Target& target) const = 0;
     /// A second path that the operator touches ($rename: its source), or nullptr.
     virtual const FieldPath* second_path() const { return nullptr; }
+    /// False when the operator moves values of the document to another depth ($rename).
+    virtual bool keeps_depth() const { return true; }
 };
 using OperatorPtr = std::unique_ptr<const Operator>;
 

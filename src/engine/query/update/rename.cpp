@@ -10,6 +10,7 @@ class RenameOperator final : public Operator {
   public:
     explicit RenameOperator(FieldPath source) : source_(std::move(source)) {}
     const FieldPath* second_path() const override { return &source_; }
+    bool keeps_depth() const override { return false; }
 
     Result<void> apply(Target& target) const override {
         ANGELIA_TRY(refuse_arrays(target, source_, "source"));
