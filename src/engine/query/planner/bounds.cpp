@@ -104,8 +104,11 @@ int roughness(const FieldBounds& b) {
 
 /// Several conditions that all hold.
 FieldBounds combine_all(std::vector<FieldBounds> all, bool multikey) {
-    FieldBounds result = FieldBounds::full(true);
-    for (FieldBounds& b : all) {
+    if (all.empty()) return FieldBounds::full(true);
+    FieldBounds result = std::move(all.front());
+    if (result.intervals.empty()) return result;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+        FieldBounds& b = all[i];
         if (!multikey) {
             result = intersect(result, b);
         } else if (b.intervals.empty() || roughness(b) < roughness(result) || (b.is_full() && result.is_full() && !b.may_be_missing)) {
@@ -175,6 +178,13 @@ bool has_index_part(const FieldPath& path) {
     return std::any_of(path.parts().begin(), path.parts().end(), [](const std::string& p) { return array_index_of(p).has_value(); });
 }
 
+/// Could the node say anything about `path`?
+bool concerns(const Node& node, const FieldPath& path) {
+    if (node.kind() != Node::Kind::Path) return true;
+    const auto& at = static_cast<const filter::PathNode&>(node);
+    return at.path() == path || (at.test().kind() == Test::Kind::ElemMatchFields && at.path().is_prefix_of(path));
+}
+
 FieldBounds path_bounds(const filter::PathNode& node, const FieldPath& path, bool multikey) {
     const Test& test = node.test();
     if (node.path() == path) return bounds_of_test(test, multikey);
@@ -193,7 +203,9 @@ FieldBounds node_bounds(const Node& node, const FieldPath& path, bool multikey) 
         case Node::Kind::Nor: return FieldBounds::full(true);
         case Node::Kind::And: {
             std::vector<FieldBounds> all;
-            for (const auto& child : static_cast<const filter::GroupNode&>(node).children()) all.push_back(bounds_of(*child, path, multikey));
+            for (const auto& child : static_cast<const filter::GroupNode&>(node).children()) {
+                if (concerns(*child, path)) all.push_back(bounds_of(*child, path, multikey));
+            }
             return combine_all(std::move(all), multikey);
         }
         case Node::Kind::Or: {
