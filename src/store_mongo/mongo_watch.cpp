@@ -13,7 +13,7 @@ namespace {
 
 // How much longer than the server may wait a reply may take; then the connection is given up (its reply could come late and be taken for another's).
 constexpr milliseconds kReplyGrace{10'000};
-constexpr milliseconds kCloseWait{1'000};
+constexpr milliseconds kWatchCloseWait{1'000};
 constexpr milliseconds kKillTimeout{500};
 
 bson::Document cursor_of(bson::DocumentView reply) { return bson::Document(reply["cursor"].get_document().value_or(bson::DocumentView())); }
@@ -206,7 +206,7 @@ void WatchLoop::close_all(const std::vector<std::weak_ptr<WatchLoop>>& weak_loop
                                         bson::make("killCursors", loop->request_.collection.collection, "cursors", bson::array(cursor)), CommandKind::Read);
         if (!killed) loop->log_(LogLevel::Debug, fmt::format("a stream's cursor was not closed collection={} error={}", loop->request_.collection.full(), killed.error().message));
     }
-    const SteadyTime deadline = std::chrono::time_point_cast<microseconds>(std::chrono::steady_clock::now()) + kCloseWait;
+    const SteadyTime deadline = std::chrono::time_point_cast<microseconds>(std::chrono::steady_clock::now()) + kWatchCloseWait;
     for (const auto& loop : loops) loop->wait_ended(deadline);
 }
 
