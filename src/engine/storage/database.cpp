@@ -50,6 +50,10 @@ Result<DatabasePtr> Database::open(const Options& options) {
         path = "/memory";
     } else if (path.empty()) {
         return Error(ErrorCode::BadValue, "the data folder has no name; give a path");
+    } else {
+        database->log_guard = std::make_shared<LogGuard>(database->environment->GetFileSystem());
+        database->owned_environment = rocksdb::NewCompositeEnv(database->log_guard);
+        database->environment = database->owned_environment.get();
     }
     if (auto s = make_folder(*database->environment, path); !s.ok()) {
         return Error(ErrorCode::FileStreamFailed, fmt::format("cannot make the data folder '{}': {}", path, s.ToString()));

@@ -2,6 +2,7 @@
 // Internal to this folder.
 #pragma once
 
+#include "engine/storage/log_guard.h"
 #include "engine/storage/storage.h"
 
 #include <rocksdb/db.h>
@@ -35,6 +36,7 @@ struct Database {
     // destroyed from bottom to top: handles, database, environment
     std::unique_ptr<rocksdb::Env> owned_environment;
     rocksdb::Env* environment = nullptr;
+    std::shared_ptr<LogGuard> log_guard;  ///< nullptr for a memory store
     std::shared_ptr<BackgroundErrors> background_errors = std::make_shared<BackgroundErrors>();
     std::shared_ptr<rocksdb::SstFileManager> files;
     std::unique_ptr<rocksdb::DB> db;

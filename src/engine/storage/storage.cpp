@@ -152,6 +152,7 @@ Statistics StorageImpl::statistics() const {
         if (write_error_) s.write_error = write_error_->message;
     }
     s.syncs = syncs_;
+    s.resume_attempts = resume_attempts_;
     s.disk_bytes = database_->files->GetTotalSize();
     s.oplog_bytes = oplog_.bytes();
     return s;

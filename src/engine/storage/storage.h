@@ -111,6 +111,7 @@ struct Statistics {
     std::uint64_t oplog_bytes = 0;
     bool writable = true;
     std::string write_error;              ///< why writes are refused, if they are
+    std::uint64_t resume_attempts = 0;    ///< how often the store tried to come back from that
 };
 
 /// One open data folder. Threads: safe.

@@ -89,6 +89,7 @@ class StorageImpl final : public Storage {
     Watermark watermark_;
     std::atomic<std::uint64_t> clock_{0};  ///< newest time handed out or adopted
     std::atomic<std::uint64_t> syncs_{0};
+    std::atomic<std::uint64_t> resume_attempts_{0};
     std::mutex publish_mutex_;  ///< one publisher at a time
     std::mutex trim_mutex_;
 

@@ -9,7 +9,9 @@ using SyncClock = std::chrono::steady_clock;
 
 rocksdb::Status StorageImpl::flush_log(bool sync) {
     if (sync) ++syncs_;
-    return database_->db->FlushWAL(sync);
+    auto s = database_->db->FlushWAL(sync);
+    if (s.ok()) s = database_->log_guard->failure();  // without a sync RocksDB does not hear of a write that failed
+    return s;
 }
 
 void StorageImpl::sync_loop() {
@@ -90,6 +92,7 @@ void StorageImpl::stop_writes(const rocksdb::Status& status, std::string_view wh
             log_broken_ = true;
             failure_untold_ = true;
             error = *write_error_;
+            watermark_.fail(error);  // before the keeper can see that there is something to tell
         } else {
             log_broken = false;
         }
@@ -97,7 +100,6 @@ void StorageImpl::stop_writes(const rocksdb::Status& status, std::string_view wh
         backlog_shrinks_.notify_all();
         if (!tells_more && !log_broken) return;
     }
-    if (log_broken) watermark_.fail(error);
     options_.log(LogLevel::Error, error.message);
 }
 
@@ -150,9 +152,11 @@ void StorageImpl::keep_loop() {
 }
 
 void StorageImpl::try_resume() {
+    ++resume_attempts_;
+    // All that was applied goes into tables in one step, whatever became of the log, and a new log begins.
+    if (!options_.memory) database_->log_guard->abandon_broken();
     auto s = database_->db->Resume();
-    // Resume() flushed every memtable in one step, so all that was applied is in files now, whatever became of the log. When it
-    // found nothing to do (a folder sync failed, say), this call is the missing sync.
+    if (s.ok()) s = database_->flush();  // RocksDB may not know that anything is wrong
     if (s.ok() && !options_.memory) s = flush_log(true);
     if (!s.ok()) return give_up_if_fatal(s);
     std::unique_lock lock(state_mutex_);
