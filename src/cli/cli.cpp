@@ -12,6 +12,14 @@ constexpr AddCommand kCommands[] = {
     add_serve, add_publish, add_listen, add_request, add_status, add_demo, add_doctor, add_version, add_demo_node,
 };
 
+std::string command_names(const CLI::App& app) {
+    std::string names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); })) {
+        names += (names.empty() ? "" : ", ") + command->get_name();
+    }
+    return names;
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -26,7 +34,11 @@ int run(int argc, char** argv) {
     } catch (const CLI::Success& e) {
         return app.exit(e);
     } catch (const CLI::ParseError& e) {
-        app.exit(e);
+        if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+            fmt::print(stderr, "angelia: no command '{}'; commands: {}\n", argv[1], command_names(app));
+        } else {
+            app.exit(e);
+        }
         return kUsage;
     }
     return invocation.run ? invocation.run() : static_cast<int>(kUsage);
