@@ -32,6 +32,14 @@ struct KeySlot {
 };
 using KeySlots = std::vector<KeySlot>;
 
+/// Elements count by position, whatever their names.
+ValueView element_at(bson::DocumentView array, std::uint32_t index) {
+    for (const bson::Element& e : array) {
+        if (index-- == 0) return e.value;
+    }
+    return {};
+}
+
 class KeyWalk {
   public:
     using Emit = std::function<void(const KeySlots&)>;
@@ -75,7 +83,7 @@ class KeyWalk {
         KeySlot& slot = slots[i];
         const std::string& part = path(i)[slot.next_part];
         const bson::DocumentView array = slot.value.as_document();
-        const ValueView at_index = array.find(part);
+        const ValueView at_index = element_at(array, *array_index_of(part));
         const bool as_name = std::any_of(array.begin(), array.end(), [&](const bson::Element& e) {
             return e.value.is(Type::Document) && e.value.as_document().has(part);
         });

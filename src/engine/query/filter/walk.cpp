@@ -36,10 +36,11 @@ class PathWalk {
 
     /// The path goes on behind an array: into each element that is a document; a number is an index as well.
     bool from_array(bson::DocumentView array, std::size_t at) const {
-        const bool is_index = array_index_of(path_[at]).has_value();
+        const auto index = array_index_of(path_[at]);
+        std::uint32_t position = 0;  // elements count by position, whatever their names
         for (const bson::Element& e : array) {
             if (e.value.is(Type::Document) && from_document(e.value.as_document(), at)) return true;
-            if (!is_index || e.key != path_[at]) continue;
+            if (index != position++) continue;
             if (at + 1 == path_.size()) {
                 if (test_.matches_value(e.value)) return true;
             } else if (e.value.is(Type::Document)) {
