@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kWorkerTasksMax = 100'000;
 constexpr std::size_t kTimerTasksMax = 100'000;
 constexpr std::size_t kRetrySweepBatch = 1000;
-constexpr int kRetrySweepEvery = 60;  // maintenance rounds
+constexpr int kRetrySweepEvery = 60;  // upkeep rounds
 
 std::size_t worker_count() { return std::max<std::size_t>(2, std::thread::hardware_concurrency()); }
 
@@ -28,7 +28,7 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
 
 EngineImpl::EngineImpl(EngineOptions options)
     : core_(std::move(options)), cursors_(core_), ttl_(core_), timers_({"engine-timers", kTimerTasksMax}),
-      workers_({"engine-work", worker_count(), kWorkerTasksMax, milliseconds{10'000}}) {}
+      upkeep_({"engine-upkeep", 0}), workers_({"engine-work", worker_count(), kWorkerTasksMax, milliseconds{10'000}}) {}
 
 EngineImpl::~EngineImpl() { (void)close(); }
 
@@ -41,9 +41,10 @@ Result<void> EngineImpl::start() {
     hooks.store_id = [this] { return core_.storage->store_id(); };
     streams_ = std::make_unique<ChangeStreams>(*core_.oplog, std::move(hooks));
     ANGELIA_TRY(timers_.start());
+    ANGELIA_TRY(upkeep_.start());
     ANGELIA_TRY(workers_.start());
     started_ = true;
-    schedule_maintenance();
+    schedule_upkeep();
     return {};
 }
 
@@ -56,6 +57,7 @@ Result<void> EngineImpl::close() {
     cursors_.close_all(Error(ErrorCode::ShutdownInProgress, "the engine is shutting down"));
     if (streams_) streams_->shutdown();
     if (started_) {
+        upkeep_.stop(StopMode::Drop);
         timers_.stop(StopMode::Drop);
         workers_.stop(StopMode::Drain);
     }
@@ -72,24 +74,21 @@ void EngineImpl::write(WriteRequest request, WriteDone done) {
     answer_durable(run.position(), std::move(result), std::move(done));
 }
 
-void EngineImpl::schedule_maintenance() {
-    timers_.post_after(core_.options.ttl_interval, [this] {
-        // On the pool, so that a long pass keeps no timer waiting; the next round is timed from its end.
-        workers_.post([this] {
-            run_maintenance();
-            if (!core_.closing) schedule_maintenance();
-        });
+void EngineImpl::schedule_upkeep() {
+    upkeep_.post_after(core_.options.ttl_interval, [this] {
+        run_upkeep();
+        if (!core_.closing) schedule_upkeep();
     });
 }
 
-void EngineImpl::run_maintenance() {
+void EngineImpl::run_upkeep() {
     if (core_.closing) return;
     if (auto pass = ttl_.run_pass(); !pass) {
         ++core_.counters.ttl_failures;
         core_.options.storage.log(LogLevel::Warning, "TTL pass failed: " + pass.error().to_string());
     }
     cursors_.expire_idle();
-    if (++maintenance_count_ % kRetrySweepEvery == 0 && !core_.closing) {
+    if (++upkeep_count_ % kRetrySweepEvery == 0 && !core_.closing) {
         ApplyScope scope(core_);
         auto swept = core_.retries.sweep(scope.section(), scope.wall(), kRetrySweepBatch);
         Result<storage::CommitPosition> committed = storage::CommitPosition{};

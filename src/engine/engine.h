@@ -210,6 +210,8 @@ class Engine {
     /// `done` at once, except on a change stream cursor without events: then when one comes or max_wait is over.
     virtual void get_more(const GetMoreSpec& spec, std::function<void(Result<CursorBatch>)> done) = 0;
     virtual KilledCursors kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) = 0;
+    /// Kills the cursors of a session (endSessions, or its time is over). Its retry record stays until it is swept.
+    virtual void end_session(bson::DocumentView lsid) = 0;
 
     // -- change streams
     /// For in-process readers: no cursor id, no wire. See changes/change_stream.h.

@@ -24,6 +24,7 @@ class EngineImpl final : public Engine {
     Result<std::int64_t> count(const CountSpec& spec) override;
     void get_more(const GetMoreSpec& spec, std::function<void(Result<CursorBatch>)> done) override;
     KilledCursors kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) override;
+    void end_session(bson::DocumentView lsid) override { cursors_.kill_session(lsid); }
 
     Result<std::shared_ptr<ChangeStream>> watch(const WatchSpec& spec) override;
     Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size, bson::Document lsid) override;
@@ -67,19 +68,20 @@ class EngineImpl final : public Engine {
     void get_more_stream(CursorPtr cursor, const GetMoreSpec& spec, std::function<void(Result<CursorBatch>)> done);
     Result<std::optional<bson::Document>> look_up(const OplogEntry& entry);
     void compact_later(storage::Family family, std::string prefix);
-    void schedule_maintenance();
-    void run_maintenance();
+    void schedule_upkeep();
+    void run_upkeep();
 
     Core core_;
     CursorRegistry cursors_;
     TtlMonitor ttl_;
     std::unique_ptr<ChangeStreams> streams_;
     SerialExecutor timers_;
+    SerialExecutor upkeep_;       ///< TTL passes and sweeps: a lane of their own, so that no long command keeps them waiting
     ThreadPool workers_;
     std::mutex close_mutex_;
     bool closed_ = false;         // guarded by close_mutex_
     bool started_ = false;        // constant after start()
-    int maintenance_count_ = 0;   // only in maintenance
+    int upkeep_count_ = 0;        // only on upkeep_
 };
 
 }  // namespace angelia::engine

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace angelia::engine {
 
@@ -52,6 +53,7 @@ class Validation {
             auto document = bson::validate(bytes);
             if (!document || document->size_bytes() != bytes.size()) {
                 ++invalid_documents_;
+                damaged_.insert(record);
                 findings_.add(fmt::format("record {} is no well-formed document", record));
                 continue;
             }
@@ -174,6 +176,7 @@ class Validation {
             index_error(i, fmt::format("index {} points to record {}, which is not there", index.spec.name, record));
             return {};
         }
+        if (damaged_.count(record) != 0) return {};  // reported already; its bytes cannot be read
         auto keys = keys_in_index(index, bson::DocumentView(storage::record_document(stored)));
         const auto entry_of = [&](const std::string& k) {
             return index.spec.unique ? storage::unique_entry(index.id, k) : storage::index_entry(index.id, k, record);
@@ -201,6 +204,7 @@ class Validation {
             wrong("says that it exists, but the document is not there");
             return {};
         }
+        if (damaged_.count(*record) != 0) return {};
         const bson::DocumentView document(storage::record_document(stored));
         if (entry.kind() == OpKind::Insert || entry.kind() == OpKind::Replace) {
             if (!document.identical(entry.payload())) wrong("holds another document than the record");
@@ -226,6 +230,7 @@ class Validation {
     std::vector<std::int64_t> entries_;  ///< keys the documents have, by index
     std::vector<std::int64_t> keys_;     ///< entries that are there, by index
     std::vector<bool> index_valid_;
+    std::unordered_set<storage::RecordId> damaged_;
 };
 
 }  // namespace

@@ -104,7 +104,7 @@ void CursorRegistry::set_on_kill(const CursorPtr& cursor, std::function<void(Err
 
 KilledCursors CursorRegistry::kill(const Namespace& ns, std::span<const std::int64_t> ids) {
     KilledCursors result;
-    std::vector<std::pair<CursorPtr, std::function<void(Error)>>> gone;
+    Gone gone;
     {
         std::lock_guard lock(mutex_);
         for (const auto id : ids) {
@@ -122,11 +122,37 @@ KilledCursors CursorRegistry::kill(const Namespace& ns, std::span<const std::int
             ++killed_;
         }
     }
+    end_killed(std::move(gone));
+    return result;
+}
+
+void CursorRegistry::end_killed(Gone gone) {
     for (auto& [cursor, on_kill] : gone) {
         if (on_kill) on_kill(Error(ErrorCode::CursorKilled, "cursor was killed"));
         if (cursor->stream) cursor->stream->close();
     }
-    return result;
+}
+
+void CursorRegistry::kill_session(bson::DocumentView lsid) {
+    if (lsid.empty()) return;
+    Gone gone;
+    {
+        std::lock_guard lock(mutex_);
+        for (auto it = cursors_.begin(); it != cursors_.end();) {
+            auto& cursor = it->second;
+            if (!cursor->lsid.view().identical(lsid)) {
+                ++it;
+                continue;
+            }
+            cursor->killed = true;
+            auto on_kill = std::move(cursor->on_kill);
+            cursor->on_kill = nullptr;
+            gone.emplace_back(std::move(cursor), std::move(on_kill));
+            it = cursors_.erase(it);
+            ++killed_;
+        }
+    }
+    end_killed(std::move(gone));
 }
 
 void CursorRegistry::expire_idle() {
@@ -151,7 +177,7 @@ void CursorRegistry::expire_idle() {
 }
 
 void CursorRegistry::close_all(const Error& reason) {
-    std::vector<std::pair<CursorPtr, std::function<void(Error)>>> gone;
+    Gone gone;
     {
         std::lock_guard lock(mutex_);
         closed_ = true;

@@ -61,6 +61,7 @@ class CursorRegistry {
     /// While checked out: `on_kill` runs when somebody kills the cursor (at once if it is killed already); empty clears.
     void set_on_kill(const CursorPtr& cursor, std::function<void(Error)> on_kill);
     KilledCursors kill(const Namespace& ns, std::span<const std::int64_t> ids);
+    void kill_session(bson::DocumentView lsid);
     void expire_idle();
     void close_all(const Error& reason);
 
@@ -70,6 +71,9 @@ class CursorRegistry {
     Counts counts() const;
 
   private:
+    using Gone = std::vector<std::pair<CursorPtr, std::function<void(Error)>>>;
+    static void end_killed(Gone gone);
+
     Core& core_;
     mutable std::mutex mutex_;
     // guarded by mutex_

@@ -162,6 +162,20 @@ TEST(Cursor, IsKilled) {
     EXPECT_EQ(code_of(engine.get_more(more_spec(batch.cursor_id))), "CursorNotFound");
 }
 
+TEST(Cursor, DiesWithItsSession) {
+    TestEngine engine;
+    fill(engine, 5);
+    auto spec = find_spec(2);
+    const auto other = engine->find(spec).value_or_throw();
+    spec.lsid = doc(R"({"id": 1})");
+    const auto batch = engine->find(spec).value_or_throw();
+    engine->end_session(spec.lsid);
+    auto more = more_spec(batch.cursor_id);
+    more.lsid = spec.lsid.copy();
+    EXPECT_EQ(code_of(engine.get_more(more)), "CursorNotFound");
+    EXPECT_EQ(code_of(engine.get_more(more_spec(other.cursor_id))), "ok");
+}
+
 TEST(Cursor, DiesWithItsCollectionAndItsIndex) {
     TestEngine engine;
     engine.create_index(kRows, index_spec("a_1", R"({"a": 1})")).value_or_throw();
