@@ -1,6 +1,6 @@
 #include "engine/changes/event.h"
 
-#include "engine/changes/fake_oplog.h"
+#include "engine/changes/testing/fake_oplog.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/changes/fake_oplog.h"
+#include "engine/changes/testing/fake_oplog.h"
 
 #include <gtest/gtest.h>
 
