@@ -33,6 +33,7 @@ std::string json_of(const Floors& floors, const std::vector<Row>& rows) {
 
 int measure(const std::string& results, const std::string& only) {
     ::signal(SIGPIPE, SIG_IGN);
+    set_mongo_driver_log({});
     std::string folder = (std::filesystem::current_path() / "build" / "bench-data-XXXXXX").string();
     if (::mkdtemp(folder.data()) == nullptr) return fmt::print(stderr, "bench: cannot make {}\n", folder), 1;
     fmt::print(stderr, "measuring floors\n");

@@ -36,4 +36,8 @@ class Server {
 
 std::string version();
 
+/// For a program's main() only: libmongoc logs to stderr through one handler per process, which the library leaves alone. This sends its
+/// lines to `log` instead; an empty function silences them. Call it before the first store is opened.
+void set_mongo_driver_log(LogFunction log);
+
 }  // namespace angelia

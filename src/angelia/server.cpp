@@ -1,4 +1,5 @@
 #include "store_embedded/embedded_store.h"
+#include "store_mongo/driver_log.h"
 #include "wire/server.h"
 
 #include <angelia/angelia.h>
@@ -37,5 +38,7 @@ Result<std::unique_ptr<Server>> Server::start(const Store& store, ServerOptions 
     ANGELIA_TRY_ASSIGN(auto server, wire::Server::start(*engine, std::move(wire_options)));
     return std::unique_ptr<Server>(std::make_unique<EmbeddedServer>(engine, std::move(server)));
 }
+
+void set_mongo_driver_log(LogFunction log) { store::mongo::set_driver_log(std::move(log)); }
 
 }  // namespace angelia

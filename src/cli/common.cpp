@@ -1,5 +1,7 @@
 #include "cli/common.h"
 
+#include <angelia/angelia.h>
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -57,6 +59,8 @@ int fail(ErrorCode code, const std::string& message) { return fail(Error(code, m
 Result<store::Store> open_common_store(const CommonOptions& options) {
     store::OpenOptions open;
     open.log = stderr_log(options.verbose);
+    // The driver's own lines are about single connections; what matters of them comes as errors of calls.
+    set_mongo_driver_log(options.verbose ? open.log : LogFunction());
     return store::open_store(options.store, open);
 }
 
