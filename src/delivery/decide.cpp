@@ -39,11 +39,11 @@ Decision decide(const Envelope& e, const NodeState& s) {
     if (!s.listening) return skip(SkipReason::NoListener);
     if (expired(m, s.now_millis, s.age_by_timestamp)) return skip(SkipReason::Expired);
     if (s.paused) return skip(SkipReason::Paused);
+    if (s.seen) return skip(SkipReason::Duplicate);
     if (m.exclusive) {
         if (m.leased_until && m.leased_until->millis > s.now_millis) return skip(SkipReason::Leased);
         return {Action::Claim, SkipReason::None};
     }
-    if (s.seen) return skip(SkipReason::Duplicate);
     return {Action::Handle, SkipReason::None};
 }
 

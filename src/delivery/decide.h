@@ -24,7 +24,7 @@ enum class SkipReason : std::uint8_t {
     LateAnswer,    ///< to a request of ours that nobody waits for any more
     NoListener,    ///< stays as it is: a listener may come
     Paused,
-    Duplicate,     ///< handled here before; the mark is still on its way
+    Duplicate,     ///< handled or given up here before
     Expired,
     Leased,        ///< somebody else is at it, or it waits for its next attempt
 };
@@ -40,7 +40,7 @@ struct NodeState {
     bool asked_before = false;     ///< message.in_answer_to is a request of ours
     bool listening = false;        ///< a listener on the topic
     bool paused = false;
-    bool seen = false;             ///< handled here within the memory of duplicates
+    bool seen = false;             ///< in the memory of duplicates: broadcasts handled here, anything given up here
     bool age_by_timestamp = false; ///< Morphium's rule: timestamp + ttl against now, instead of delete_at
 };
 

@@ -32,8 +32,8 @@ Result<Envelope> decode(bson::DocumentView document);
 bson::Document encode(const Message& message);
 
 struct SendDefaults {
-    std::string_view sender;
-    std::string_view sender_host;
+    std::string_view sender{};
+    std::string_view sender_host{};
     std::int64_t now_millis = 0;                 ///< server time
     std::chrono::milliseconds default_ttl{30'000};
     bool exclusive_times_out = false;            ///< Morphium's rule

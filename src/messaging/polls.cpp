@@ -6,12 +6,14 @@
 
 namespace angelia::messaging {
 
-void Polls::request(bool soon) {
-    requested_ = true;
+void Polls::request(bool soon) { request(soon, kAll); }
+
+void Polls::request(bool soon, Kinds kinds) {
+    requested_ |= kinds;
     if (!soon || posted_.exchange(true)) return;
     context_.post(context_.run.background, [this] {
         posted_ = false;
-        if (requested_) run();
+        if (const Kinds wanted = requested_.exchange(0)) run(wanted);
     });
 }
 
@@ -21,15 +23,16 @@ void Polls::request_in(milliseconds delay) {
 
 void Polls::tick(bool must) {
     const bool fallback = context_.clock.steady_now() - last_ >= context_.fallback_poll;
-    if (requested_ || must || fallback || intake_.take_overflow()) run();
+    Kinds wanted = requested_.exchange(0);
+    if (must || fallback || intake_.take_overflow()) wanted = kAll;
+    if (wanted != 0) run(wanted);
 }
 
-void Polls::run() {
+void Polls::run(Kinds kinds) {
     if (context_.stopping) return;
-    requested_ = false;
-    last_ = context_.clock.steady_now();
-    if (!look()) {
-        requested_ = true;  // at the next tick
+    if (kinds == kAll) last_ = context_.clock.steady_now();
+    if (!look(kinds)) {
+        requested_ |= kinds;  // at the next tick
         return;
     }
     if (!any_succeeded_) {
@@ -39,7 +42,7 @@ void Polls::run() {
 }
 
 /// False when the store did not answer.
-bool Polls::look() {
+bool Polls::look(Kinds kinds) {
     const auto subscriptions = registry_.read();
     PollTerms terms;
     for (auto& topic : subscriptions->topics()) {
@@ -50,22 +53,20 @@ bool Polls::look() {
     if (terms.topics.empty() && terms.waited_answers.empty()) return true;
     context_.metrics.add(Counter::polls);
     const std::size_t limit = context_.options.window;
-    bool full = false;
+    Kinds full = 0;
     const auto one = [&](bool exclusive) {
         terms.now_millis = context_.server_millis();
         terms.in_progress = intake_.in_progress_ids(kNamedMax);
         terms.malformed = intake_.malformed_ids();
         const auto found = find(exclusive ? exclusive_poll_filter(context_, terms) : broadcast_poll_filter(context_, terms), limit);
         if (!found) return false;
-        full = full || *found >= limit;
+        if (*found >= limit) full |= exclusive ? kExclusive : kOthers;
         return true;
     };
-    // Candidates that wait already are enough for now; when they have gone, the full batch asks again.
-    if (!terms.topics.empty() && intake_.candidate_count() < Context::kWaitingMax / 2) {
-        if (!one(true)) return false;
-    }
-    if (!one(false)) return false;
-    if (full) request(true);
+    if ((kinds & kExclusive) != 0 && !terms.topics.empty() && !one(true)) return false;
+    if ((kinds & kOthers) != 0 && !one(false)) return false;
+    // There may be more, but only as much of it is fetched as waits here for its turn already.
+    if (full != 0) request(intake_.candidate_count() < 10 * limit, full);
     return true;
 }
 

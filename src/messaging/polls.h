@@ -24,8 +24,11 @@ class Polls {
     void set_streams_live(bool live) { streams_live_ = live; }
 
   private:
-    void run();
-    bool look();
+    using Kinds = unsigned;
+    static constexpr Kinds kExclusive = 1, kOthers = 2, kAll = 3;
+    void request(bool soon, Kinds kinds);
+    void run(Kinds kinds);
+    bool look(Kinds kinds);
     std::optional<std::size_t> find(bson::Document filter, std::size_t limit);
 
     Context& context_;
@@ -33,7 +36,7 @@ class Polls {
     Intake& intake_;
     Answers& answers_;
     std::function<void()> first_poll_;
-    std::atomic<bool> requested_{true};
+    std::atomic<Kinds> requested_{kAll};
     std::atomic<bool> posted_{false};
     std::atomic<bool> streams_live_{false};
     SteadyTime last_{};              // background executor only

@@ -21,7 +21,7 @@ void Runner::wake() {
 
 void Runner::run_some() {
     // Now and then the thread goes back to the pool, which others may share.
-    constexpr int kMessagesPerTask = 32;
+    constexpr int kMessagesPerTask = 128;
     for (int i = 0; i < kMessagesPerTask; ++i) {
         auto work = intake_.take_ready();
         if (!work) break;
@@ -54,6 +54,16 @@ bool Runner::wait_idle(std::chrono::steady_clock::time_point deadline) {
     return true;
 }
 
+void Runner::settle(Settlement settlement) {
+    // Nothing else to do: written here, without a hand-over. Else the settle executor writes it with whatever else is ready by then,
+    // and this thread goes on.
+    if (intake_.ready_count() == 0) {
+        settler_.settle(std::move(settlement));
+    } else {
+        settler_.settle_later(std::move(settlement));
+    }
+}
+
 void Runner::run(const WorkPtr& work) {
     const Message& m = work->message();
     if (work->claimed && !leases_.begin(work->id())) {
@@ -73,7 +83,7 @@ void Runner::run(const WorkPtr& work) {
     if (context_.stopping || listeners == subscriptions->listeners.end() || subscriptions->paused.count(m.topic) != 0) {
         if (work->claimed) {
             context_.metrics.add(Counter::released);
-            settler_.settle({.work = work, .outcome = Outcome::Release});
+            settle({.work = work, .outcome = Outcome::Release});
         } else {
             intake_.forget(work->id());  // resume_topic() and listen() look again
         }
@@ -115,7 +125,7 @@ void Runner::run_listeners(const WorkPtr& work, const std::vector<std::shared_pt
     leases_.finished(work->id(), context_.clock.steady_now() - started);
     if (!reason) {
         context_.metrics.add(Counter::handled);
-        settler_.settle(std::move(settlement));
+        settle(std::move(settlement));
         return;
     }
     context_.metrics.add(Counter::failed);
@@ -124,17 +134,17 @@ void Runner::run_listeners(const WorkPtr& work, const std::vector<std::shared_pt
         settlement.outcome = gave_up ? Outcome::Release : Outcome::Failed;
         settlement.reason = std::move(*reason);
         settlement.delete_anyway = context_.morphium && threw;
-        settler_.settle(std::move(settlement));
+        settle(std::move(settlement));
         return;
     }
     if (finished != 0 || gave_up) {
-        settler_.settle(std::move(settlement));
+        settle(std::move(settlement));
         return;
     }
     if (!settlement.answers.empty()) {
         // The sender is told although nothing is marked: the answers travel with a settlement of their own.
         settlement.outcome = Outcome::AnswersOnly;
-        settler_.settle(std::move(settlement));
+        settle(std::move(settlement));
     }
     broadcast_failed(work, threw);
 }

@@ -21,6 +21,7 @@ class Runner {
   private:
     void run_some();
     void run(const WorkPtr& work);
+    void settle(Settlement settlement);
     void run_listeners(const WorkPtr& work, const std::vector<std::shared_ptr<const Listener>>& listeners);
     void add_answer(const WorkPtr& work, Reply reply, std::vector<Message>& answers);
     void broadcast_failed(const WorkPtr& work, bool threw);
