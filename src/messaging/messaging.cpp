@@ -22,7 +22,7 @@ Result<bson::ObjectId> Messaging::publish(Message message) {
     return ids.front();
 }
 
-Result<std::vector<bson::ObjectId>> Messaging::publish(std::vector<Message> messages) { return node_->publish(std::move(messages), false); }
+Result<std::vector<bson::ObjectId>> Messaging::publish_many(std::vector<Message> messages) { return node_->publish(std::move(messages), false); }
 
 Result<bson::ObjectId> Messaging::publish_to_self(Message message) {
     std::vector<Message> one;

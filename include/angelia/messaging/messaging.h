@@ -12,6 +12,7 @@
 #include <angelia/messaging/options.h>
 #include <angelia/store/store.h>
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <memory>
@@ -92,7 +93,12 @@ class Messaging {
     /// Errors: BadValue (topic, ttl, ...), DuplicateKey (chosen id), BSONObjectTooLarge.
     Result<bson::ObjectId> publish(Message message);
     /// All in one bulk insert. An error names the first message that failed; the others are stored.
-    Result<std::vector<bson::ObjectId>> publish(std::vector<Message> messages);
+    /// (A template, so that publish({.topic = …}) always means one message.)
+    template <class Messages>
+        requires std::same_as<std::remove_cvref_t<Messages>, std::vector<Message>>
+    Result<std::vector<bson::ObjectId>> publish(Messages&& messages) {
+        return publish_many(std::forward<Messages>(messages));
+    }
     /// To this node's own listeners.
     Result<bson::ObjectId> publish_to_self(Message message);
 
@@ -147,6 +153,7 @@ class Messaging {
     Result<std::int64_t> pending_count();
 
   private:
+    Result<std::vector<bson::ObjectId>> publish_many(std::vector<Message> messages);
     Result<ListenerId> add_listener(std::string topic, Handler handler, ListenOptions options);
     std::shared_ptr<Node> node_;  // shared with tasks that still run
 };
