@@ -36,8 +36,9 @@ class SimCluster {
         for (auto& node : nodes) node.bus.reset();
     }
 
-    /// Not started.
-    SimNode& add(std::string id, Options options = {}) {
+    using Wrap = std::function<std::shared_ptr<store::StoreAdapter>(std::shared_ptr<store::StoreAdapter>)>;
+    /// Not started. `wrap`: what stands between the node and its simulated store.
+    SimNode& add(std::string id, Options options = {}, const Wrap& wrap = {}) {
         SimNode& node = nodes.emplace_back();
         node.store = server.connect(id);
         for (int i = 0; i < 5; ++i) node.lanes.push_back(std::make_shared<ManualExecutor>(scheduler));
@@ -45,7 +46,9 @@ class SimCluster {
         options.clock = &clock;
         options.executors = {node.lanes[0], node.lanes[1], node.lanes[2], node.lanes[3], node.lanes[4]};
         options.log = [&node](LogLevel, std::string_view text) { node.log.emplace_back(text); };
-        node.bus = std::make_unique<Messaging>(store::Store(node.store, "app"), std::move(options));
+        std::shared_ptr<store::StoreAdapter> adapter = node.store;
+        if (wrap) adapter = wrap(std::move(adapter));
+        node.bus = std::make_unique<Messaging>(store::Store(std::move(adapter), "app"), std::move(options));
         return node;
     }
     SimNode& start(std::string id, Options options = {}) {
