@@ -25,7 +25,7 @@ namespace angelia::messaging {
     X(claims_won, "exclusive messages claimed")                                        \
     X(claims_locked, "claims that somebody else had")                                  \
     X(claims_changed, "claims of a message that had changed or gone")                  \
-    X(take_overs, "claims of a message whose former holder let its lease run out")     \
+    X(take_overs, "claims of a message that had a holder before: crashed, asleep past its lease, or failed")     \
     X(leases_renewed, "lease renewals")                                                \
     X(lease_lost, "messages skipped or stopped because their lease was lost")          \
     X(stale_outcomes, "outcomes of a stale holder, which changed nothing")             \
