@@ -28,7 +28,8 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
 
 EngineImpl::EngineImpl(EngineOptions options)
     : core_(std::move(options)), cursors_(core_), ttl_(core_), timers_({"engine-timers", kTimerTasksMax}),
-      upkeep_({"engine-upkeep", 0}), workers_({"engine-work", worker_count(), kWorkerTasksMax, milliseconds{10'000}}) {}
+      upkeep_({"engine-upkeep", 0}), workers_({"engine-work", worker_count(), kWorkerTasksMax, milliseconds{10'000}}),
+      ttl_interval_ms_(core_.options.ttl_interval.count()) {}
 
 EngineImpl::~EngineImpl() { (void)close(); }
 
@@ -74,8 +75,17 @@ void EngineImpl::write(WriteRequest request, WriteDone done) {
     answer_durable(run.position(), std::move(result), std::move(done));
 }
 
+void EngineImpl::set_ttl_interval(milliseconds interval) {
+    ttl_interval_ms_ = interval.count();
+    std::unique_lock lock(upkeep_mutex_);
+    const bool waiting = next_upkeep_ && upkeep_.cancel(*next_upkeep_);
+    lock.unlock();
+    if (waiting) schedule_upkeep();  // else a pass is running and times the next one itself
+}
+
 void EngineImpl::schedule_upkeep() {
-    upkeep_.post_after(core_.options.ttl_interval, [this] {
+    const std::lock_guard lock(upkeep_mutex_);
+    next_upkeep_ = upkeep_.post_after(ttl_interval(), [this] {
         run_upkeep();
         if (!core_.closing) schedule_upkeep();
     });

@@ -244,11 +244,9 @@ class Engine {
     virtual Executor& workers() = 0;
     /// Runs one pass of the TTL monitor now (tests); returns the number of documents deleted.
     virtual Result<std::int64_t> run_ttl_pass() = 0;
-    /// Pause between passes of the TTL monitor from now on; options() shows it. Errors: CommandNotSupported.
-    virtual Result<void> set_ttl_interval(milliseconds interval) {
-        static_cast<void>(interval);
-        return Error(ErrorCode::CommandNotSupported, "the pause of the TTL monitor is fixed when the store is opened");
-    }
+    /// Pause between passes of the TTL monitor; set_ holds from now on, also for a pass that is waiting.
+    virtual milliseconds ttl_interval() const = 0;
+    virtual void set_ttl_interval(milliseconds interval) = 0;
     /// Engine counters for serverStatus: cursors, streams, ttl, write path.
     virtual bson::Document status() const = 0;
 };

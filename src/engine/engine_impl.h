@@ -47,6 +47,8 @@ class EngineImpl final : public Engine {
     Executor& timers() override { return timers_; }
     Executor& workers() override { return workers_; }
     Result<std::int64_t> run_ttl_pass() override { return ttl_.run_pass(); }
+    milliseconds ttl_interval() const override { return milliseconds(ttl_interval_ms_.load()); }
+    void set_ttl_interval(milliseconds interval) override;
     bson::Document status() const override;
 
   private:
@@ -82,6 +84,9 @@ class EngineImpl final : public Engine {
     bool closed_ = false;         // guarded by close_mutex_
     bool started_ = false;        // constant after start()
     int upkeep_count_ = 0;        // only on upkeep_
+    std::atomic<std::int64_t> ttl_interval_ms_;
+    std::mutex upkeep_mutex_;
+    std::optional<Executor::TimerId> next_upkeep_;  // guarded by upkeep_mutex_
 };
 
 }  // namespace angelia::engine

@@ -27,7 +27,8 @@ Result<std::int64_t> positive_seconds(std::string_view name, bson::ValueView val
 
 Result<void> set_ttl_interval(Call& call, bson::ValueView value) {
     ANGELIA_TRY_ASSIGN(const auto seconds, positive_seconds("ttlMonitorSleepSecs", value));
-    return call.engine().set_ttl_interval(milliseconds(seconds * 1000));
+    call.engine().set_ttl_interval(milliseconds(seconds * 1000));
+    return {};
 }
 
 Result<void> set_no_table_scan(Call&, bson::ValueView value) {
@@ -58,7 +59,7 @@ constexpr ServerParameter kServerParameters[] = {
     {"transactionLifetimeLimitSeconds", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, std::int32_t{60}); }},
     {"ttlMonitorEnabled", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, true); }},
     {"ttlMonitorSleepSecs",
-     [](Call& call, bson::Builder& b, std::string_view name) { b.add(name, static_cast<std::int32_t>(call.engine().options().ttl_interval.count() / 1000)); },
+     [](Call& call, bson::Builder& b, std::string_view name) { b.add(name, static_cast<std::int32_t>(call.engine().ttl_interval().count() / 1000)); },
      set_ttl_interval},
 };
 
