@@ -57,7 +57,7 @@ Result<void> set_field(Message& m, std::string_view key, bson::ValueView v) {
         ANGELIA_TRY_ASSIGN(m.exclusive, bool_field(key, v));
     } else if (key == "recipients") {
         if (!v.get_array()) return wrong(key, "an array of strings or null", v);
-        for (const bson::Element& e : *v.get_array()) {
+        for (const bson::DocumentView recipients = *v.get_array(); const bson::Element& e : recipients) {
             if (!e.value.get_string()) return wrong("recipients." + std::string(e.key), "a string", e.value);
             m.recipients.emplace_back(*e.value.get_string());
         }

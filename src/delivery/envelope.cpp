@@ -116,7 +116,7 @@ Result<Envelope> decode(bson::DocumentView document) {
     Envelope e;
     Message& m = e.message;
     bool have_id = false;
-    ValueView name, timing_out, additional, processed_by;
+    ValueView name, timing_out, processed_by;
     for (const auto& [key, value] : document) {
         if (key == "_id") {
             auto id = value.get_object_id();

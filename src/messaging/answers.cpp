@@ -51,7 +51,7 @@ Result<std::vector<Message>> Answers::wait(const std::shared_ptr<Waiter>& waiter
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     MutexLock lock(mutex_);
     bool in_time = true;
-    const auto complete = [&] {
+    const auto complete = [&]() ANGELIA_REQUIRES(mutex_) {
         return closed_ || (count != 0 && waiter->answers.size() >= count) || (waiter->exclusive && !waiter->answers.empty());
     };
     while (!complete() && in_time) in_time = waiter->arrived.wait_until(mutex_, deadline);

@@ -86,7 +86,7 @@ void Intake::sort_in(delivery::Envelope envelope, std::size_t bytes, Source sour
     state.age_by_timestamp = context_.morphium;
     auto decision = delivery::decide(envelope, state);
 
-    const auto work = [&] {
+    const auto work = [&]() ANGELIA_REQUIRES(mutex_) {
         auto w = std::make_shared<Work>();
         w->rank = {m.priority, m.timestamp, arrivals_++};
         w->source = source;
