@@ -82,8 +82,6 @@ SignalWatch::SignalWatch() {
     ::signal(SIGPIPE, SIG_IGN);
 }
 
-SignalWatch::~SignalWatch() = default;
-
 void SignalWatch::notify() { on_signal(0); }
 
 bool SignalWatch::stopped() const { return wait(milliseconds(0)); }

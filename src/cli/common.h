@@ -58,7 +58,6 @@ LogFunction stderr_log(bool verbose);
 class SignalWatch {
   public:
     SignalWatch();
-    ~SignalWatch();
     bool stopped() const;
     /// Waits for a signal at most `for_`; true when one came. nullopt waits for ever.
     bool wait(std::optional<milliseconds> for_ = std::nullopt) const;
