@@ -48,8 +48,8 @@ Result<void> database_statistics(const CallPtr& call) {
     const auto disk = static_cast<std::int64_t>(call->engine().storage().statistics().disk_bytes);
     bson::Builder b;
     b.add("db", call->database()).add("collections", collections).add("views", std::int64_t{0}).add("objects", objects);
-    b.add("avgObjSize", objects > 0 ? static_cast<double>(bytes) / static_cast<double>(objects) : 0.0).add("dataSize", static_cast<double>(bytes / scale));
-    b.add("storageSize", static_cast<double>(bytes / scale)).add("indexes", indexes).add("indexSize", 0.0).add("totalSize", static_cast<double>(bytes / scale));
+    b.add("avgObjSize", objects > 0 ? static_cast<double>(bytes) / static_cast<double>(objects) : 0.0).add("dataSize", static_cast<double>(bytes) / static_cast<double>(scale));
+    b.add("storageSize", static_cast<double>(bytes) / static_cast<double>(scale)).add("indexes", indexes).add("indexSize", 0.0).add("totalSize", static_cast<double>(bytes) / static_cast<double>(scale));
     b.add("scaleFactor", scale).add("fsUsedSize", static_cast<double>(disk)).add("fsTotalSize", static_cast<double>(disk));
     call->succeed(std::move(b));
     return {};
