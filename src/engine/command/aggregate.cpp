@@ -2,7 +2,6 @@
 #include "engine/command/commands.h"
 #include "engine/command/cursor_reply.h"
 #include "engine/command/labels.h"
-#include "engine/command/server_state.h"
 
 #include "engine/aggregation/pipeline.h"
 
@@ -87,7 +86,6 @@ void run_pipeline(Call& call, const AggregateSpec& spec) {
 
 Result<void> aggregate(const CallPtr& call) {
     ANGELIA_TRY_ASSIGN(const auto a, parse_aggregate(*call));
-    call->state().operations.command.fetch_add(1, std::memory_order_relaxed);
     const auto leading = aggregation::Pipeline::leading_stage(a.pipeline);
     if (leading && leading->name == "$changeStream") return open_change_stream(*call, a, leading->operand);
     auto spec = std::make_shared<AggregateSpec>();

@@ -1,7 +1,10 @@
 #include "engine/command/arguments.h"
 #include "engine/command/commands.h"
 #include "engine/command/cursor_reply.h"
+#include "engine/command/placement.h"
 #include "engine/command/server_state.h"
+
+#include <algorithm>
 
 namespace angelia::engine::command {
 namespace {
@@ -38,11 +41,25 @@ Result<FindSpec> parse_find(const Call& call) {
     return spec;
 }
 
+void run_find(Call& call, const FindSpec& spec) {
+    auto batch = call.engine().find(spec);
+    if (!call.failed(batch)) call.succeed(cursor_reply(*batch, true));
+}
+
+/// Without a filter and an order the first batch is read, and no more.
+bool reads_first_documents(const FindSpec& spec) {
+    const std::int64_t wanted = spec.limit > 0 ? std::min(spec.limit, spec.batch_size) : spec.batch_size;
+    return spec.filter.empty() && spec.sort.empty() && wanted + spec.skip <= kInlineDocumentsMax;
+}
+
 Result<void> find(const CallPtr& call) {
-    ANGELIA_TRY_ASSIGN(const auto spec, parse_find(*call));
+    ANGELIA_TRY_ASSIGN(auto spec, parse_find(*call));
     call->state().operations.query.fetch_add(1, std::memory_order_relaxed);
-    ANGELIA_TRY_ASSIGN(const auto batch, call->engine().find(spec));
-    call->succeed(cursor_reply(batch, true));
+    if (reads_first_documents(spec) || !may_take_long(call->engine(), spec.ns, spec.filter)) {
+        run_find(*call, spec);
+    } else {
+        call->engine().workers().post([call, shared = std::make_shared<const FindSpec>(std::move(spec))] { run_find(*call, *shared); });
+    }
     return {};
 }
 

@@ -77,7 +77,7 @@ Result<void> find_and_modify(const CallPtr& call) {
     statements.positions.push_back(0);
     prepare_request(*call, statements);
     call->release_request();
-    call->engine().write(std::move(statements.request), [call, remove, projection = std::move(projection)](Result<WriteResult> result) {
+    run_write(call, std::move(statements.request), [call, remove, projection = std::move(projection)](Result<WriteResult> result) {
         if (!call->failed(result)) reply_to_find_and_modify(*call, *result, remove, projection);
     });
     return {};

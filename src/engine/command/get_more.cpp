@@ -36,7 +36,9 @@ Result<void> get_more(const CallPtr& call) {
     // Whoever takes the entry answers: the engine's batch, or the shutdown of the server.
     const std::uint64_t id = state.awaits.add(call->connection()->id, false, [call](AwaitEnd how) {
         if (how == AwaitEnd::ConnectionClosed) return call->hang_up();
-        call->fail(Error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down"));
+        Error error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down");
+        add_change_stream_label(error);  // only change streams wait
+        call->fail(error);
     });
     if (id == 0) return Error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down");
     call->engine().get_more(spec, [call, id](Result<CursorBatch> batch) {

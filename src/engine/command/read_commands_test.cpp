@@ -120,7 +120,18 @@ TEST_F(Reads, WaitingStreamsEndWithShutdown) {
     auto future = begin(doc(R"({"getMore": {"$numberLong": ")" + id + R"("}, "collection": "c", "maxTimeMS": 100000})"));
     service->begin_shutdown();
     ASSERT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-    EXPECT_EQ(future.get().code(), 91);
+    const auto ended = future.get();
+    EXPECT_EQ(ended.code(), 91);
+    EXPECT_EQ(ended.at("errorLabels"), R"(["ResumableChangeStreamError"])");
+    EXPECT_EQ(get_more(id).at("errorLabels"), R"(["ResumableChangeStreamError"])");
+}
+
+TEST_F(Reads, SearchesThroughLargeCollectionsGiveTheSameAnswers) {
+    fill(1500);  // beyond what runs on the connection's own thread
+    EXPECT_EQ(run(R"({"find": "c", "filter": {"n": 1}, "sort": {"_id": -1}, "limit": 1})").at("cursor.firstBatch"), R"([{"_id":1498,"n":1}])");
+    EXPECT_EQ(result(R"({"update": "c", "updates": [{"q": {"n": 1}, "u": {"$set": {"n": 7}}, "multi": true}]})"), R"({"n":500,"nModified":500})");
+    EXPECT_EQ(result(R"({"delete": "c", "deletes": [{"q": {"n": 7}, "limit": 0}]})"), R"({"n":500})");
+    EXPECT_EQ(run(R"({"findAndModify": "c", "query": {"n": 2}, "sort": {"_id": 1}, "remove": true})").at("value"), R"({"_id":2,"n":2})");
 }
 
 TEST_F(Reads, ChangeStreamErrorsCarryTheirLabels) {

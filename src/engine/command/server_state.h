@@ -22,7 +22,7 @@ struct CommandCounter {
 
 /// Operations as serverStatus.opcounters counts them.
 struct OperationCounters {
-    std::atomic<std::int64_t> insert{0}, query{0}, update{0}, remove{0}, get_more{0}, command{0};
+    std::atomic<std::int64_t> insert{0}, query{0}, update{0}, remove{0}, get_more{0};
 };
 
 /// Threads: safe.

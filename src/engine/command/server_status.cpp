@@ -49,7 +49,11 @@ void add_operations(bson::Builder& b, const ServerState& state) {
     b.open("opcounters").add("insert", o.insert.load()).add("query", o.query.load()).add("update", o.update.load()).add("delete", o.remove.load());
     std::int64_t commands = 0;
     const auto table = command_table();
-    for (std::size_t i = 0; i < table.size(); ++i) commands += state.counters[i].total.load();
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        const auto name = table[i]->name;
+        const bool counted_apart = name == "insert" || name == "find" || name == "update" || name == "delete" || name == "getMore";
+        if (!counted_apart) commands += state.counters[i].total.load();
+    }
     b.add("getmore", o.get_more.load()).add("command", commands).close();
 }
 

@@ -1,6 +1,7 @@
 // Runs a command: looks it up, checks what all commands have in common, and hands it to its handler.
 #include "engine/command/arguments.h"
 #include "engine/command/command_table.h"
+#include "engine/command/labels.h"
 #include "engine/command/server_state.h"
 
 #include <fmt/format.h>
@@ -65,7 +66,11 @@ class CommandServiceImpl final : public CommandService {
     Result<void> check(Call& call) {
         const auto& entry = call.entry();
         if (call.request().legacy_query && entry.name != "hello" && entry.name != "buildInfo" && &entry != &kUnknownCommand) return legacy_error(entry.name);
-        if (state_->shutting_down && !entry.has(kDuringShutdown)) return shutdown_error();
+        if (state_->shutting_down && !entry.has(kDuringShutdown)) {
+            Error error = shutdown_error();
+            if (entry.name == "getMore") add_change_stream_label(error);  // means nothing to other cursors, and lets a stream go on after the restart
+            return error;
+        }
         if (entry.has(kAdminOnly) && call.database() != "admin")
             return Error(ErrorCode::Unauthorized, fmt::format("{} may only be run against the admin database.", entry.name));
         return read_generic_arguments(call);

@@ -2,6 +2,7 @@
 
 #include "engine/command/announce.h"
 #include "engine/command/command_table.h"
+#include "engine/command/placement.h"
 
 #include <fmt/format.h>
 
@@ -98,14 +99,23 @@ void prepare_request(const Call& call, StatementList& statements) {
     for (std::size_t i = 0; i < request.writes.size(); ++i) request.writes[i].stmt_id = statement_id(call, statements.positions[i]);
 }
 
+void run_write(const CallPtr& call, WriteRequest request, WriteDone done) {
+    bool long_search = false;
+    for (const auto& write : request.writes)
+        if (write.filter && !long_search) long_search = may_take_long(call->engine(), write.ns, write.filter->source());
+    if (!long_search) return call->engine().write(std::move(request), std::move(done));
+    call->engine().workers().post([call, shared = std::make_shared<WriteRequest>(std::move(request)), done = std::move(done)] {
+        call->engine().write(std::move(*shared), done);
+    });
+}
+
 void run_statements(const CallPtr& call, StatementList statements, bool update) {
     prepare_request(*call, statements);
     call->release_request();
     const WriteShape shape{update, statements.request.ordered};
     if (statements.request.writes.empty()) return reply_to_statements(*call, statements.positions, statements.parse_errors, shape, {});
-    auto request = std::move(statements.request);
-    call->engine().write(std::move(request), [call, shape, positions = std::move(statements.positions),
-                                              parse_errors = std::move(statements.parse_errors)](Result<WriteResult> result) {
+    run_write(call, std::move(statements.request), [call, shape, positions = std::move(statements.positions),
+                                                    parse_errors = std::move(statements.parse_errors)](Result<WriteResult> result) {
         if (!call->failed(result)) reply_to_statements(*call, positions, parse_errors, shape, *result);
     });
 }

@@ -28,6 +28,8 @@ Result<void> check_statement_count(std::size_t count);
 void prepare_request(const Call& call, StatementList& statements);
 /// The statement id of the write at this position of the command.
 std::int32_t statement_id(const Call& call, std::size_t position);
+/// Hands the writes to the engine, here or on a worker.
+void run_write(const CallPtr& call, WriteRequest request, WriteDone done);
 /// Hands the statements to the engine and answers; `update`: with nModified and upserted.
 void run_statements(const CallPtr& call, StatementList statements, bool update);
 
