@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
+#include <thread>
+
 namespace angelia::store::mongo {
 namespace {
 
@@ -42,7 +45,16 @@ Result<std::shared_ptr<ClientPool>> ClientPool::open(const std::string& address,
     return self;
 }
 
-ClientPool::~ClientPool() = default;
+// Ending the driver's monitors takes up to half a second, as they look for it so often: nobody has to wait for that.
+ClientPool::~ClientPool() {
+    mongoc_client_pool_t* pool = pool_.release();
+    if (pool == nullptr) return;
+    try {
+        std::thread([pool] { mongoc_client_pool_destroy(pool); }).detach();
+    } catch (const std::system_error&) {
+        mongoc_client_pool_destroy(pool);
+    }
+}
 
 Result<PooledClient> ClientPool::borrow(milliseconds timeout) {
     {

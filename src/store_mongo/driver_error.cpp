@@ -12,7 +12,8 @@ constexpr std::size_t kReplyBytesMax = 48 * 1024 * 1024;  // MongoDB limit, "max
 
 ErrorCode code_of_driver_error(const bson_error_t& error) {
     const std::string_view text = error.message;
-    const bool timeout = text.find("timed out") != std::string_view::npos || text.find("timeout") != std::string_view::npos;
+    const bool either = text.find("socket error or timeout") != std::string_view::npos;  // the driver does not know which
+    const bool timeout = !either && (text.find("timed out") != std::string_view::npos || text.find("timeout") != std::string_view::npos);
     switch (error.domain) {
         case MONGOC_ERROR_SERVER_SELECTION: return ErrorCode::HostUnreachable;
         case MONGOC_ERROR_STREAM:

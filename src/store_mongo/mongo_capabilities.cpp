@@ -95,13 +95,13 @@ class MongoDiagnostics final : public Diagnostics {
         find.collection = {"local", "oplog.rs"};
         find.sort = bson::make("$natural", direction);
         find.limit = 1;
-        ANGELIA_TRY_ASSIGN(const std::vector<bson::Document> documents, find_documents(client, find, {}));
-        if (documents.empty()) return served_by_us(client, direction);
-        return std::int64_t{documents[0]["ts"].get_timestamp().value_or(bson::Timestamp{}).seconds};
+        const auto documents = find_documents(client, find, {});
+        if (!documents || documents->empty()) return oplog_end_of_status(client, direction);
+        return std::int64_t{(*documents)[0]["ts"].get_timestamp().value_or(bson::Timestamp{}).seconds};
     }
-    /// Our own server shows its oplog's ends in serverStatus, as it has no collection local.oplog.rs.
-    static Result<std::int64_t> served_by_us(mongoc_client_t* client, std::int32_t direction) {
-        ANGELIA_TRY_ASSIGN(const bson::Document status, mongo::run_command(client, "admin", bson::make("serverStatus", std::int32_t{1}), CommandKind::Read));
+    /// For servers whose oplog is no collection that may be read: serverStatus shows its ends.
+    static Result<std::int64_t> oplog_end_of_status(mongoc_client_t* client, std::int32_t direction) {
+        ANGELIA_TRY_ASSIGN(const bson::Document status, mongo::run_command(client, "admin", bson::make("serverStatus", std::int32_t{1}, "oplog", std::int32_t{1}), CommandKind::Read));
         const auto end = status.view().find_path(direction > 0 ? "oplog.earliestOptime" : "oplog.latestOptime").get_timestamp();
         if (!end) return {ErrorCode::NamespaceNotFound, "the server has no oplog that this user may read"};
         return std::int64_t{end->seconds};

@@ -1,5 +1,5 @@
 // claim() on MongoDB: one unordered bulk wins locks, one unordered bulk changes the documents whose lock was won. Why so, and what a
-// crash in between leaves: docs/decisions/claim.md.
+// crash in between leaves: docs/decisions/0010-claim.md.
 #include "store_mongo/mongo_store.h"
 
 #include <angelia/bson/builder.h>

@@ -56,15 +56,15 @@ Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client, cons
     return out;
 }
 
-MongoStore::MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address, const OpenOptions& options)
+MongoStore::MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address, const OpenOptions& options, milliseconds reply_grace)
     : pool_(std::move(pool)), learned_(std::make_shared<Learned>()), description_(address.describe()), database_(address.database), clock_(*options.clock),
-      log_(options.log) {}
+      log_(options.log), reply_grace_(reply_grace) {}
 
 MongoStore::~MongoStore() { (void)close(); }
 
-Result<std::shared_ptr<MongoStore>> MongoStore::open(const StoreAddress& address, const OpenOptions& options) {
+Result<std::shared_ptr<MongoStore>> MongoStore::open(const StoreAddress& address, const OpenOptions& options, milliseconds reply_grace) {
     ANGELIA_TRY_ASSIGN(std::shared_ptr<ClientPool> pool, ClientPool::open(address.text, options));
-    std::shared_ptr<MongoStore> store(new MongoStore(std::move(pool), address, options));
+    std::shared_ptr<MongoStore> store(new MongoStore(std::move(pool), address, options, reply_grace));
     const auto alive = store->with_client<bson::Document>({}, [](mongoc_client_t* client) {
         return run_command(client, "admin", bson::make("ping", std::int32_t{1}), CommandKind::Read);
     });
@@ -140,7 +140,7 @@ Result<std::vector<std::string>> MongoStore::list_collections(std::string_view d
 
 Result<std::unique_ptr<Watch>> MongoStore::watch(WatchRequest request, WatchEvents events) {
     if (pool_->closed()) return {ErrorCode::ShutdownInProgress, "the store was closed"};
-    auto loop = std::make_shared<WatchLoop>(pool_, learned_, clock_, log_, std::move(request), std::move(events));
+    auto loop = std::make_shared<WatchLoop>(pool_, learned_, clock_, log_, reply_grace_, std::move(request), std::move(events));
     ANGELIA_TRY(loop->start());
     {
         const std::lock_guard<std::mutex> lock(mutex_);

@@ -19,11 +19,14 @@ struct Learned {
     std::atomic<bool> start_after{true};    ///< until a server refuses it
 };
 
+/// How much longer than the server may wait the reply to a getMore may take; then the connection is given up. Tests make it short.
+inline constexpr milliseconds kReplyGrace{10'000};
+
 /// Threads: safe.
 class MongoStore final : public StoreAdapter {
   public:
     /// Connects and asks for a sign of life. Errors: FailedToParse (bad address), HostUnreachable, AuthenticationFailed.
-    static Result<std::shared_ptr<MongoStore>> open(const StoreAddress& address, const OpenOptions& options);
+    static Result<std::shared_ptr<MongoStore>> open(const StoreAddress& address, const OpenOptions& options, milliseconds reply_grace = kReplyGrace);
     ~MongoStore() override;
 
     Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>, bool ordered, const CallOptions&) override;
@@ -47,7 +50,7 @@ class MongoStore final : public StoreAdapter {
     Result<void> close() override;
 
   private:
-    MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address, const OpenOptions& options);
+    MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address, const OpenOptions& options, milliseconds reply_grace);
     /// Runs `work` with a client; an error after close() reads ShutdownInProgress.
     template <class T, class Work>
     Result<T> with_client(const CallOptions& options, Work&& work);
@@ -59,6 +62,7 @@ class MongoStore final : public StoreAdapter {
     const std::string database_;
     const Clock& clock_;
     const LogFunction log_;
+    const milliseconds reply_grace_;
     // guarded by mutex_
     std::mutex mutex_;
     std::optional<Capabilities> capabilities_;

@@ -11,8 +11,6 @@
 namespace angelia::store::mongo {
 namespace {
 
-// How much longer than the server may wait a reply may take; then the connection is given up (its reply could come late and be taken for another's).
-constexpr milliseconds kReplyGrace{10'000};
 constexpr milliseconds kWatchCloseWait{1'000};
 constexpr milliseconds kKillTimeout{500};
 
@@ -20,8 +18,9 @@ bson::Document cursor_of(bson::DocumentView reply) { return bson::Document(reply
 
 }  // namespace
 
-WatchLoop::WatchLoop(std::shared_ptr<ClientPool> pool, std::shared_ptr<Learned> learned, const Clock& clock, LogFunction log, WatchRequest request, WatchEvents events)
-    : pool_(std::move(pool)), learned_(std::move(learned)), clock_(clock), log_(std::move(log)), request_(std::move(request)), events_(std::move(events)),
+WatchLoop::WatchLoop(std::shared_ptr<ClientPool> pool, std::shared_ptr<Learned> learned, const Clock& clock, LogFunction log, milliseconds reply_grace, WatchRequest request,
+                     WatchEvents events)
+    : pool_(std::move(pool)), learned_(std::move(learned)), clock_(clock), log_(std::move(log)), reply_grace_(reply_grace), request_(std::move(request)), events_(std::move(events)),
       position_(request_), last_reply_(clock.steady_now()) {}
 
 Result<void> WatchLoop::start() {
@@ -115,7 +114,7 @@ Result<bool> WatchLoop::take_batch(bson::DocumentView reply, std::string_view ba
 }
 
 Result<void> WatchLoop::follow() {
-    ANGELIA_TRY_ASSIGN(const ClientPtr client, pool_->single(request_.max_wait + kReplyGrace));
+    ANGELIA_TRY_ASSIGN(const ClientPtr client, pool_->single(request_.max_wait + reply_grace_));
     bson_error_t error{};
     const ServerDescriptionPtr primary(mongoc_client_select_server(client.get(), true, nullptr, &error));
     if (primary == nullptr) return from_driver(error);
@@ -212,7 +211,7 @@ void WatchLoop::close_all(const std::vector<std::weak_ptr<WatchLoop>>& weak_loop
 
 bool WatchLoop::live() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return up_ && !closing_ && clock_.steady_now() - last_reply_ <= request_.max_wait + kReplyGrace;
+    return up_ && !closing_ && clock_.steady_now() - last_reply_ <= request_.max_wait + reply_grace_;
 }
 
 }  // namespace angelia::store::mongo

@@ -1,5 +1,5 @@
 // Watching with raw aggregate and getMore commands, one thread and one connection for each stream. Why not the driver's change
-// stream: docs/decisions/watching.md. The rules about tokens are in watch_position.h, free of I/O.
+// stream: docs/decisions/0011-watching-with-raw-commands.md. The rules about tokens are in watch_position.h, free of I/O.
 #pragma once
 
 #include "store_mongo/client_pool.h"
@@ -14,7 +14,8 @@ namespace angelia::store::mongo {
 /// One stream: opens, reads, reopens until closed. Threads: safe; callbacks run on the loop's own thread.
 class WatchLoop : public std::enable_shared_from_this<WatchLoop> {
   public:
-    WatchLoop(std::shared_ptr<ClientPool> pool, std::shared_ptr<Learned> learned, const Clock& clock, LogFunction log, WatchRequest request, WatchEvents events);
+    WatchLoop(std::shared_ptr<ClientPool> pool, std::shared_ptr<Learned> learned, const Clock& clock, LogFunction log, milliseconds reply_grace, WatchRequest request,
+              WatchEvents events);
 
     /// Errors: OperationFailed (no thread to be had).
     Result<void> start();
@@ -43,6 +44,7 @@ class WatchLoop : public std::enable_shared_from_this<WatchLoop> {
     const std::shared_ptr<Learned> learned_;
     const Clock& clock_;
     const LogFunction log_;
+    const milliseconds reply_grace_;
     const WatchRequest request_;
     const WatchEvents events_;
     // only the loop's thread

@@ -116,18 +116,6 @@ TEST_P(StoreContract, ClaimWithABadUpdateLeavesNoLockAndHarmsNoOther) {
     EXPECT_EQ(content(locks), "{\"_id\":3,\"holder\":\"me\"}\n");
 }
 
-TEST_P(StoreContract, ClaimThatChangesNothingGivesTheLockBack) {
-    const auto docs = collection("docs"), locks = collection("locks");
-    put(docs, {R"({"_id": 1, "state": "waiting", "by": "me"})", R"({"_id": 2, "state": "waiting"})"});
-    std::vector<ClaimRequest::Candidate> candidates;
-    candidates.push_back(candidate(1, "me"));
-    candidates.push_back(candidate(2, "me"));
-    candidates[0].update = json(R"({"$set": {"by": "me"}})");
-    const auto result = store_.claim(claim_of(docs, locks, std::move(candidates)));
-    EXPECT_EQ(outcomes(result), "changed claimed");
-    EXPECT_EQ(content(locks), "{\"_id\":2,\"holder\":\"me\"}\n");
-}
-
 TEST_P(StoreContract, ClaimNeedsIdsAndOperators) {
     const auto docs = collection("docs"), locks = collection("locks");
     std::vector<ClaimRequest::Candidate> candidates;

@@ -2,6 +2,8 @@
 #include "store_under_test.h"
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 namespace angelia::store::contract {

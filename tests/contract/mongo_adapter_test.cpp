@@ -1,6 +1,7 @@
 #include "store_under_test.h"
 
 #include "engine/engine.h"
+#include "store_mongo/driver_log.h"
 #include "store_mongo/mongo_store.h"
 #include "wire/server.h"
 
@@ -8,6 +9,12 @@
 
 namespace angelia::store::contract {
 namespace {
+
+/// Servers that go down at the end of each test are no news.
+[[maybe_unused]] const bool kQuietDriver = [] {
+    mongo::set_driver_log({});
+    return true;
+}();
 
 Store connect_to(const std::string& uri) {
     const auto address = StoreAddress::parse(uri).value_or_throw();

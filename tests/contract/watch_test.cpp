@@ -1,6 +1,8 @@
 // watch(): every change once and in order, from a token on, with a heartbeat.
 #include "store_under_test.h"
 
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 namespace angelia::store::contract {

@@ -120,7 +120,7 @@ struct ClaimRequest {
     struct Candidate {
         bson::Document lock;                       ///< `_id` = the document's `_id`
         bson::Document condition;                  ///< filter on `documents`, includes `_id`
-        bson::Document update;                     ///< operators for the won document
+        bson::Document update;                     ///< operators for the won document; must change something: adapters differ on whether an update without effect claims
         /// When set: a lock that exists and equals this filter (its exact old values) is taken over by replacing it.
         std::optional<bson::Document> take_over;
     };
@@ -131,7 +131,7 @@ struct ClaimResult {
     enum class Outcome : std::uint8_t {
         Claimed,
         Locked,      ///< somebody else holds the lock
-        Changed,     ///< lock won, but the document is gone, no longer matches or was not changed by the update; the lock was released again
+        Changed,     ///< lock won, but the document is gone or no longer matches; the lock was released again
     };
     struct Entry {
         Outcome outcome = Outcome::Locked;

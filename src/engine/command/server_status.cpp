@@ -85,6 +85,7 @@ Result<void> server_status(const CallPtr& call) {
     b.open("transactions").add("currentOpen", std::int64_t{0}).add("currentActive", std::int64_t{0}).add("totalStarted", std::int64_t{0});
     b.add("totalCommitted", std::int64_t{0}).add("totalAborted", std::int64_t{0}).close();
     add_metrics(b, call->state());
+    b.open("oplog").add("earliestOptime", engine.oplog().oldest()).add("latestOptime", engine.oplog().newest_durable()).close();
     const auto storage = engine.storage().statistics();
     b.open("angelia").add("version", kProductVersion).add("durability", durability_name(engine));
     b.open("storage").add("commits", static_cast<std::int64_t>(storage.commits)).add("syncs", static_cast<std::int64_t>(storage.syncs));
