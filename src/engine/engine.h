@@ -40,6 +40,7 @@ struct EngineOptions {
     storage::Options storage;
     milliseconds ttl_interval{1000};          ///< pause between passes of the TTL monitor
     milliseconds cursor_idle_timeout{600'000};
+    microseconds slow_move{100};               ///< a scan that takes so long to the next key remembers the gap; 0 (tests): always
     std::string replica_set_name = "rs0";
     bool enable_test_commands = false;
 };

@@ -63,7 +63,6 @@ Result<void> Catalog::load(const storage::Reader& reader) {
         collection->live->count = counters.count;
         collection->live->bytes = counters.bytes;
         collection->live->next_record = counters.next_record;
-        collection->live->next_committed = counters.next_record;
         highest = std::max(highest, collection->id);
         for (const auto& index : collection->indexes) highest = std::max(highest, index->id);
         auto ns = collection->ns;

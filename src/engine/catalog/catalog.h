@@ -2,6 +2,7 @@
 // section (collection/apply_scope.h) makes the next one. One document per collection in the meta family: docs/formats/storage.md.
 #pragma once
 
+#include "engine/collection/gap_cache.h"
 #include "engine/engine.h"
 #include "engine/query/planner.h"
 #include "engine/storage/keys.h"
@@ -20,6 +21,7 @@ struct Index {
     query::IndexKeyPattern pattern;
     std::optional<query::Matcher> partial;
     bool multikey = false;
+    std::shared_ptr<GapCache> gaps = std::make_shared<GapCache>();  ///< shared by the versions of this index
 };
 using IndexPtr = std::shared_ptr<const Index>;  ///< shared by views and by readers that still walk it
 
@@ -30,10 +32,7 @@ struct LiveState {
     std::atomic<std::uint64_t> next_record{1};
     /// Advances after every commit that touched the collection: an unchanged version means that a search done outside still holds.
     std::atomic<std::uint64_t> version{0};
-    /// Every record id below it is committed or gone for ever; set after the commit.
-    std::atomic<std::uint64_t> next_committed{1};
-    /// No record lies below it: scans start here instead of walking the tombstones of consumed messages.
-    std::atomic<std::uint64_t> first_record{1};
+    GapCache record_gaps;
 };
 
 /// Immutable. Threads: may be shared.

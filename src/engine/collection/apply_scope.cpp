@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 namespace angelia::engine {
@@ -43,6 +44,7 @@ ApplyScope::ApplyScope(Core& core)
       base_view_(core.catalog.view()), view_(base_view_), early_view_(base_view_), next_id_(core.catalog.next_id()) {}
 
 ApplyScope::~ApplyScope() {
+    for (const auto& gaps : touched_gaps_) gaps->end_section();
     section_.reset();  // leave the section before the mutex
 }
 
@@ -112,6 +114,11 @@ ApplyScope::Pending& ApplyScope::pending(const CollectionPtr& collection) {
     return pending_.back();
 }
 
+void ApplyScope::will_live(const std::shared_ptr<GapCache>& gaps, std::string_view key) {
+    gaps->put(key);
+    if (std::find(touched_gaps_.begin(), touched_gaps_.end(), gaps) == touched_gaps_.end()) touched_gaps_.push_back(gaps);
+}
+
 storage::RecordId ApplyScope::allocate_record(const CollectionPtr& collection) { return pending(collection).counters.next_record++; }
 
 void ApplyScope::count(const CollectionPtr& collection, std::int64_t documents, std::int64_t bytes) {
@@ -131,6 +138,7 @@ void ApplyScope::mark_multikey(const CollectionPtr& collection, std::size_t inde
     flagged->spec = copy_spec(old.spec);
     flagged->pattern = old.pattern;
     flagged->partial = old.partial;
+    flagged->gaps = old.gaps;
     flagged->multikey = true;
     changed->indexes[index] = std::move(flagged);
     refresh_index_infos(*changed);
@@ -249,7 +257,6 @@ Result<storage::CommitPosition> ApplyScope::commit(const RetryKey* retry, Pendin
     core_.catalog.set_next_id(next_id_);
     if (view_ != base_view_) core_.catalog.publish(view_);
     for (const auto& p : pending_) {
-        p.collection->live->next_committed = p.counters.next_record;
         p.collection->live->version.fetch_add(1);
     }
     return position;

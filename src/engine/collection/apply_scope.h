@@ -37,6 +37,8 @@ class ApplyScope {
     // -- counters
     storage::RecordId allocate_record(const CollectionPtr& collection);
     void count(const CollectionPtr& collection, std::int64_t documents, std::int64_t bytes);
+    /// Says that a key is about to be put where readers remember gaps. Every key of a record or an index entry, before it is put.
+    void will_live(const std::shared_ptr<GapCache>& gaps, std::string_view key);
     /// Remembers that a document has several keys in an index.
     void mark_multikey(const CollectionPtr& collection, std::size_t index);
 
@@ -82,6 +84,7 @@ class ApplyScope {
     std::vector<Pending> pending_;
     std::set<storage::CollectionId> catalog_dirty_;
     std::vector<std::shared_ptr<const std::string>> atomic_entries_;
+    std::vector<std::shared_ptr<GapCache>> touched_gaps_;
     bool atomic_ = false;
     bool changed_ = false;
 };

@@ -14,8 +14,9 @@ std::string index_entry_key(const Index& index, std::string_view encoded, storag
 }
 
 void put_index_entry(ApplyScope& scope, const Index& index, std::string_view encoded, storage::RecordId record) {
-    scope.section().put(storage::Family::Indexes, index_entry_key(index, encoded, record),
-                        index.spec.unique ? storage::encode_record_id(record) : std::string());
+    const auto key = index_entry_key(index, encoded, record);
+    scope.will_live(index.gaps, key);
+    scope.section().put(storage::Family::Indexes, key, index.spec.unique ? storage::encode_record_id(record) : std::string());
 }
 
 Result<void> check_unique(ApplyScope& scope, const Collection& collection, const Index& index, bson::DocumentView document,
@@ -115,7 +116,9 @@ Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Documen
         for (const auto& key : all[i].keys) ANGELIA_TRY(check_unique(scope, *collection, *collection->indexes[i], document, key, 0));
 
     const auto record = scope.allocate_record(collection);
-    scope.section().put(storage::Family::Records, storage::record_key(collection->id, record), storage::record_value(scope.stamp(), document.bytes()));
+    const auto record_key = storage::record_key(collection->id, record);
+    scope.will_live(std::shared_ptr<GapCache>(collection->live, &collection->live->record_gaps), record_key);
+    scope.section().put(storage::Family::Records, record_key, storage::record_value(scope.stamp(), document.bytes()));
     for (std::size_t i = 0; i < all.size(); ++i) {
         for (const auto& key : all[i].keys) put_index_entry(scope, *collection->indexes[i], key, record);
         if (all[i].multikey && !collection->indexes[i]->multikey) scope.mark_multikey(collection, i);

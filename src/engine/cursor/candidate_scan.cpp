@@ -1,17 +1,9 @@
 // Iterators over records and index entries behind one face.
 #include "engine/cursor/candidate_scan.h"
 
+#include <chrono>
+
 namespace angelia::engine {
-
-namespace {
-
-void raise_to(std::atomic<std::uint64_t>& mark, std::uint64_t value) {
-    auto current = mark.load();
-    while (current < value && !mark.compare_exchange_weak(current, value)) {
-    }
-}
-
-}  // namespace
 
 CandidateScan::CandidateScan(CollectionPtr collection, query::Plan plan, const query::Matcher& matcher)
     : collection_(std::move(collection)), plan_(std::move(plan)) {
@@ -19,11 +11,11 @@ CandidateScan::CandidateScan(CollectionPtr collection, query::Plan plan, const q
         if (auto id = matcher.id_equality()) query::append_key(id_key_, *id);
 }
 
-void CandidateScan::attach(const storage::Reader& reader, CollectionPtr collection, std::size_t index, bool learn_first,
-                           std::uint64_t next_committed) {
+void CandidateScan::attach(const storage::Reader& reader, CollectionPtr collection, std::size_t index, GapCache::Ticket ticket,
+                           microseconds slow_move) {
     reader_ = &reader;
-    learn_first_ = learn_first;
-    next_committed_ = next_committed;
+    ticket_ = std::move(ticket);
+    slow_move_ = slow_move;
     collection_ = std::move(collection);
     plan_.index = index;
     iterator_.reset();
@@ -33,8 +25,8 @@ void CandidateScan::attach(const storage::Reader& reader, CollectionPtr collecti
 void CandidateScan::pause() {
     iterator_.reset();
     reader_ = nullptr;
+    ticket_ = {};
     moved_ = false;
-    fresh_ = false;
     value_view_ = {};
 }
 
@@ -72,35 +64,55 @@ Result<bool> CandidateScan::take_record(storage::RecordId record) {
     return true;
 }
 
+GapCache& CandidateScan::gaps() const {
+    if (plan_.kind == query::Plan::Kind::IndexScan) return *collection_->indexes[plan_.index]->gaps;
+    return collection_->live->record_gaps;
+}
+
+void CandidateScan::open(storage::Family family, std::string lower, std::string upper) {
+    lower_ = std::move(lower);
+    upper_ = std::move(upper);
+    iterator_ = reader_->iterate(family, lower_, upper_);
+    if (!plan_.reverse) return move_forward(true);
+    last_key_.empty() ? iterator_->seek_to_last() : iterator_->seek_before(last_key_);
+}
+
+void CandidateScan::move_on() { plan_.reverse ? iterator_->prev() : move_forward(false); }
+
+/// Forward, over known gaps; a move that takes long has walked over dead keys and becomes a gap.
+void CandidateScan::move_forward(bool fresh) {
+    const auto smallest_behind = [&] { return last_key_.empty() ? lower_ : last_key_ + '\0'; };
+    const auto begun = std::chrono::steady_clock::now();
+    std::string gap_end;
+    if (gaps().size() != 0) gap_end = gaps().skip(smallest_behind(), ticket_.epoch);
+    if (!gap_end.empty())
+        iterator_->seek(gap_end);
+    else if (fresh)
+        iterator_->seek(smallest_behind());
+    else
+        iterator_->next();
+    if (!ticket_.lesson || std::chrono::steady_clock::now() - begun < slow_move_) return;
+    if (iterator_->valid())
+        gaps().learn(ticket_.lesson, smallest_behind(), iterator_->key());
+    else if (iterator_->status())
+        gaps().learn(ticket_.lesson, smallest_behind(), upper_);
+}
+
 Result<bool> CandidateScan::next_record() {
-    auto& live = *collection_->live;
     if (!iterator_) {
         const auto prefix = storage::record_prefix(collection_->id);
-        iterator_ = reader_->iterate(storage::Family::Records, storage::record_key(collection_->id, live.first_record.load()),
-                                     storage::prefix_end(prefix));
-        if (last_key_.empty()) {
-            plan_.reverse ? iterator_->seek_to_last() : iterator_->seek_to_first();
-        } else if (plan_.reverse) {
-            iterator_->seek_before(last_key_);
-        } else {
-            iterator_->seek(last_key_);
-            if (iterator_->valid() && iterator_->key() == last_key_) iterator_->next();
-        }
+        open(storage::Family::Records, prefix, storage::prefix_end(prefix));
     } else if (moved_) {
-        plan_.reverse ? iterator_->prev() : iterator_->next();
+        move_on();
     }
     moved_ = true;
-    const bool first = learn_first_ && fresh_ && !plan_.reverse;
-    fresh_ = false;
     if (!iterator_->valid()) {
         ANGELIA_TRY(iterator_->status());
-        if (first) raise_to(live.first_record, next_committed_);
         return false;
     }
     last_key_.assign(iterator_->key());
     record_ = storage::record_id_of(last_key_);
     value_view_ = iterator_->value();
-    if (first) raise_to(live.first_record, record_);
     return true;
 }
 
@@ -108,16 +120,7 @@ bool CandidateScan::open_range() {
     if (range_ >= plan_.ranges.size()) return false;
     const auto& range = plan_.ranges[range_];
     const auto prefix = storage::index_prefix(collection_->indexes[plan_.index]->id);
-    iterator_ = reader_->iterate(storage::Family::Indexes, prefix + range.lower,
-                                 range.upper.empty() ? storage::prefix_end(prefix) : prefix + range.upper);
-    if (last_key_.empty()) {
-        plan_.reverse ? iterator_->seek_to_last() : iterator_->seek_to_first();
-    } else if (plan_.reverse) {
-        iterator_->seek_before(last_key_);
-    } else {
-        iterator_->seek(last_key_);
-        if (iterator_->valid() && iterator_->key() == last_key_) iterator_->next();
-    }
+    open(storage::Family::Indexes, prefix + range.lower, range.upper.empty() ? storage::prefix_end(prefix) : prefix + range.upper);
     moved_ = false;
     return true;
 }
@@ -128,7 +131,7 @@ Result<bool> CandidateScan::next_index_entry() {
         if (!iterator_) {
             if (!open_range()) return false;
         } else if (moved_) {
-            plan_.reverse ? iterator_->prev() : iterator_->next();
+            move_on();
         }
         moved_ = true;
         if (!iterator_->valid()) {

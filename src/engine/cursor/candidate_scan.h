@@ -15,9 +15,10 @@ class CandidateScan {
     CandidateScan(CollectionPtr collection, query::Plan plan, const query::Matcher& matcher);
 
     /// Starts, or goes on behind the last candidate, on a reader. The collection must be the same, with the same index.
-    /// `learn_first`: the reader shows committed state only and is fresh, so that the scan may move LiveState::first_record;
-    /// `next_committed` is LiveState::next_committed from before the reader was made.
-    void attach(const storage::Reader& reader, CollectionPtr collection, std::size_t index, bool learn_first, std::uint64_t next_committed);
+    /// `ticket`: of gaps(), from before the reader was made; moves slower than `slow_move` teach it.
+    void attach(const storage::Reader& reader, CollectionPtr collection, std::size_t index, GapCache::Ticket ticket, microseconds slow_move);
+    /// The gaps of what this plan walks.
+    GapCache& gaps() const;
     /// Lets go of iterators; keeps the place.
     void pause();
 
@@ -35,6 +36,10 @@ class CandidateScan {
     Result<bool> next_index_entry();
     Result<bool> next_id();
     bool open_range();
+    /// Opens iterator_ over [lower, upper) behind last_key_ (or at its end, walking backwards).
+    void open(storage::Family family, std::string lower, std::string upper);
+    void move_on();
+    void move_forward(bool fresh);
     Result<bool> take_record(storage::RecordId record);
 
     CollectionPtr collection_;
@@ -44,15 +49,15 @@ class CandidateScan {
     storage::IteratorPtr iterator_;
     bool moved_ = false;                 ///< iterator_ stands on the last candidate
     std::size_t range_ = 0;
+    std::string lower_, upper_;          ///< of iterator_
     std::string last_key_;               ///< key of the last candidate; empty before the first of a range
     bool done_ = false;
     std::unordered_set<storage::RecordId> seen_;
     storage::RecordId record_ = 0;
     std::string value_;
     std::string_view value_view_;
-    bool fresh_ = true;                  ///< never moved: the first record found is the first there is
-    bool learn_first_ = false;
-    std::uint64_t next_committed_ = 0;
+    GapCache::Ticket ticket_;
+    microseconds slow_move_{};
 };
 
 }  // namespace angelia::engine

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <random>
+#include <set>
 #include <thread>
 
 namespace angelia::engine {
@@ -229,6 +232,59 @@ TEST(Cursor, ScansGoOnAfterTheFrontOfAQueueIsConsumed) {
         engine.remove(kRows, "{}");
         EXPECT_TRUE(engine.find(kRows).empty());
     }
+    EXPECT_EQ(engine.validate(kRows), "valid");
+}
+
+TEST(Cursor, RememberedGapsHideNothing) {
+    auto options = memory_options();
+    options.slow_move = microseconds(0);
+    TestEngine engine(std::move(options));
+    engine.create_index(kRows, index_spec("p_1", R"({"p": 1})")).value_or_throw();
+    std::mt19937 random(7);
+    std::set<std::int32_t> live;
+    for (int round = 0; round < 400; ++round) {
+        const auto id = static_cast<std::int32_t>(random() % 60);
+        const auto filter = text(bson::make("_id", id));
+        WriteRequest request;
+        request.writes.push_back(delete_write(kRows, filter));
+        request.writes.push_back(insert_write(kRows, bson::make("_id", id, "p", static_cast<std::int32_t>(random() % 1000))));
+        request.writes.back().unless = 0;
+        const bool deleted = engine.write(std::move(request)).value_or_throw().outcomes[0].matched == 1;
+        EXPECT_EQ(deleted, live.count(id) == 1);
+        deleted ? void(live.erase(id)) : void(live.insert(id));
+        EXPECT_EQ(engine.find(kRows).size(), live.size());
+        EXPECT_EQ(engine.find(kRows, R"({"p": {"$gte": 0}})", R"({"p": 1})").size(), live.size());
+        EXPECT_EQ(engine.find(kRows, R"({"p": {"$gte": 300, "$lt": 700}})").size() + engine.find(kRows, R"({"p": {"$lt": 300}})").size() +
+                      engine.find(kRows, R"({"p": {"$gte": 700}})").size(),
+                  live.size());
+    }
+    EXPECT_EQ(engine.validate(kRows), "valid");
+}
+
+TEST(Cursor, GapsHoldWhileOthersMoveDocuments) {
+    auto options = memory_options();
+    options.slow_move = microseconds(0);
+    TestEngine engine(std::move(options));
+    engine.create_index(kRows, index_spec("p_1", R"({"p": 1})")).value_or_throw();
+    fill(engine, 40);
+    engine.update(kRows, "{}", R"({"$set": {"p": 0}})", true);
+    // Every document is always somewhere: a reader must never see fewer, wherever the writer moves them.
+    std::atomic<bool> stop{false};
+    std::thread mover([&] {
+        std::mt19937 random(11);
+        while (!stop)
+            engine.update(kRows, text(bson::make("_id", static_cast<std::int32_t>(random() % 40))),
+                          text(bson::make("$set", bson::make("p", static_cast<std::int32_t>(random() % 500)))));
+    });
+    std::size_t fewest = 40;
+    for (int i = 0; i < 2000; ++i) {
+        std::set<std::string> seen;
+        for (auto& id : engine.find(kRows, R"({"p": {"$gte": 0}})", "{}", R"({"_id": 1})", bson::value("p_1"))) seen.insert(std::move(id));
+        fewest = std::min(fewest, seen.size());
+    }
+    stop = true;
+    mover.join();
+    EXPECT_EQ(fewest, 40u);
     EXPECT_EQ(engine.validate(kRows), "valid");
 }
 

@@ -28,8 +28,9 @@ Result<void> QuerySource::start(const CollectionPtr& collection) {
 
 Result<void> QuerySource::attach() {
     // The snapshot is made before the catalog is read: an index that the catalog still shows has all its entries in it.
-    std::uint64_t next_committed = scan_->collection().live->next_committed.load();
+    // So is the ticket: gaps learnt later may not hold in it.
     const bool needs_snapshot = scan_->plan().kind != query::Plan::Kind::IdLookup;
+    auto ticket = needs_snapshot ? scan_->gaps().begin() : GapCache::Ticket{};
     if (needs_snapshot) snapshot_ = core_.storage->at(core_.storage->snapshot());
     auto collection = core_.catalog.find(parts_.ns);
     if (!collection || collection->id != scan_->collection().id)
@@ -41,8 +42,7 @@ Result<void> QuerySource::attach() {
             return Error(ErrorCode::QueryPlanKilled, fmt::format("the index that the cursor on {} walks was dropped", parts_.ns.full()));
     }
     const storage::Reader& reader = snapshot_ ? *snapshot_ : core_.storage->latest();
-    scan_->attach(reader, std::move(collection), index, first_attach_, next_committed);
-    first_attach_ = false;
+    scan_->attach(reader, std::move(collection), index, std::move(ticket), core_.options.slow_move);
     attached_ = true;
     return {};
 }

@@ -45,7 +45,6 @@ class QuerySource {
     std::optional<CandidateScan> scan_;
     std::unique_ptr<storage::Reader> snapshot_;
     bool attached_ = false;
-    bool first_attach_ = true;
     std::optional<query::Sorter> sorted_;
     std::int64_t skipped_ = 0;
     std::int64_t handed_out_ = 0;

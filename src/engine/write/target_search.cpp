@@ -11,8 +11,20 @@ Result<void> check_deadline(const Core& core, SteadyTime deadline) {
     return {};
 }
 
-Result<Targets> search_targets(const Core& core, const storage::Reader& reader, const CollectionPtr& collection, const ConditionalWrite& write,
-                               std::size_t budget, SteadyTime deadline) {
+namespace {
+
+GapCache::Ticket ticket_for(const CandidateScan& scan, SearchView view) {
+    if (scan.plan().kind == query::Plan::Kind::IdLookup) return {};
+    if (view == SearchView::ChangedSection) return GapCache::inside();
+    auto ticket = scan.gaps().begin();
+    if (view == SearchView::Section) ticket.epoch = GapCache::inside().epoch;
+    return ticket;
+}
+
+}  // namespace
+
+Result<Targets> search_targets(const Core& core, const storage::Reader& reader, SearchView view, const CollectionPtr& collection,
+                               const ConditionalWrite& write, std::size_t budget, SteadyTime deadline) {
     Targets targets;
     targets.collection = collection->id;
     targets.index_generation = collection->index_generation;
@@ -23,7 +35,7 @@ Result<Targets> search_targets(const Core& core, const storage::Reader& reader, 
     const bool must_compare = sorted && !plan.provides_sort;
 
     CandidateScan scan(collection, std::move(plan), *write.filter);
-    scan.attach(reader, collection, scan.plan().index, false, 0);
+    scan.attach(reader, collection, scan.plan().index, ticket_for(scan, view), core.options.slow_move);
     std::string best_key;
     std::size_t examined = 0;
     for (;;) {

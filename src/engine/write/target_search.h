@@ -13,9 +13,16 @@ struct Targets {
     bool gave_up = false;                     ///< more than the budget would have been examined; `records` is not complete
 };
 
+/// What `reader` is.
+enum class SearchView {
+    Latest,         ///< the newest committed state
+    Section,        ///< an apply section without changes
+    ChangedSection  ///< an apply section with changes, which may be undone: nothing is learnt from it
+};
+
 /// `budget`: documents examined at most; 0 = no bound. Every target matched when it was looked at.
 /// Errors: those of the planner (hint), of the sort, of the reader, MaxTimeMSExpired. Threads: safe.
-Result<Targets> search_targets(const Core& core, const storage::Reader& reader, const CollectionPtr& collection, const ConditionalWrite& write,
+Result<Targets> search_targets(const Core& core, const storage::Reader& reader, SearchView view, const CollectionPtr& collection, const ConditionalWrite& write,
                                std::size_t budget, SteadyTime deadline);
 
 /// Errors: MaxTimeMSExpired.

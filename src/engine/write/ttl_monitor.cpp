@@ -1,5 +1,6 @@
 #include "engine/write/ttl_monitor.h"
 
+#include "engine/cursor/candidate_scan.h"
 #include "engine/write/write_run.h"
 
 namespace angelia::engine {
@@ -27,7 +28,8 @@ Result<query::Matcher> expired_filter(const Index& index, bson::Date last) {
 Result<std::int64_t> TtlMonitor::run_pass() {
     std::lock_guard lock(mutex_);
     std::int64_t deleted = 0;
-    for (const auto& [ns, collection] : core_.catalog.view()->collections) {
+    const auto view = core_.catalog.view();
+    for (const auto& [ns, collection] : view->collections) {
         for (std::size_t i = 0; i < collection->indexes.size(); ++i) {
             if (!collection->indexes[i]->spec.expire_after_seconds) continue;
             if (core_.closing) return deleted;
@@ -43,10 +45,12 @@ Result<std::int64_t> TtlMonitor::run_pass() {
 Result<std::int64_t> TtlMonitor::expire(const CollectionPtr& collection, std::size_t position) {
     const Index& index = *collection->indexes[position];
     const bson::Date last{core_.clock().system_millis() - *index.spec.expire_after_seconds * 1000};
-    const auto range = expired_keys(last, index.pattern.fields.front().descending);
-    const auto prefix = storage::index_prefix(index.id);
-    const auto upper = prefix + range.upper;
-    std::string lower = prefix + range.lower;
+    query::Plan plan;
+    plan.kind = query::Plan::Kind::IndexScan;
+    plan.index = position;
+    plan.ranges.push_back(expired_keys(last, index.pattern.fields.front().descending));
+    plan.multikey = index.multikey;
+    CandidateScan scan(collection, std::move(plan), query::Matcher());
     std::int64_t deleted = 0;
     for (;;) {
         Targets targets;
@@ -54,15 +58,14 @@ Result<std::int64_t> TtlMonitor::expire(const CollectionPtr& collection, std::si
         targets.index_generation = collection->index_generation;
         // A version that never was: every target is looked at again inside.
         targets.version = UINT64_MAX;
-        std::size_t entries = 0;
-        {
-            auto it = core_.storage->latest().iterate(storage::Family::Indexes, lower, upper);
-            for (it->seek_to_first(); it->valid() && entries < kTtlBatchMax; it->next(), ++entries)
-                targets.records.push_back(index.spec.unique ? storage::decode_record_id(it->value()) : storage::record_id_of_entry(it->key()));
-            ANGELIA_TRY(it->status());
-            if (it->valid()) lower = std::string(it->key());
+        scan.attach(core_.storage->latest(), collection, position, index.gaps->begin(), core_.options.slow_move);
+        bool more = true;
+        while (more && targets.records.size() < kTtlBatchMax) {
+            ANGELIA_TRY_ASSIGN(more, scan.next());
+            if (more) targets.records.push_back(scan.record());
         }
-        if (entries == 0) return deleted;
+        scan.pause();
+        if (targets.records.empty()) return deleted;
         ANGELIA_TRY_ASSIGN(auto matcher, expired_filter(index, last));
         WriteRequest request;
         request.writes.resize(1);
@@ -78,7 +81,7 @@ Result<std::int64_t> TtlMonitor::expire(const CollectionPtr& collection, std::si
         const auto outcomes = run.take_outcomes();
         if (outcomes.front().error) return *outcomes.front().error;
         deleted += outcomes.front().matched;
-        if (entries < kTtlBatchMax || core_.closing) return deleted;
+        if (!more || core_.closing) return deleted;
     }
 }
 

@@ -93,7 +93,8 @@ Result<WriteRun::Step> WriteRun::find_targets(ApplyScope& scope, const Collectio
         outside_.erase(it);
     }
     const bool inside = searches_ >= kSearchesOutsideMax;
-    ANGELIA_TRY_ASSIGN(auto targets, search_targets(core_, scope.section(), collection, write, inside ? 0 : kExaminedInsideMax, request_.deadline));
+    const auto view = scope.changed() ? SearchView::ChangedSection : SearchView::Section;
+    ANGELIA_TRY_ASSIGN(auto targets, search_targets(core_, scope.section(), view, collection, write, inside ? 0 : kExaminedInsideMax, request_.deadline));
     if (targets.gave_up) return Step::SearchOutside;
     progress_ = Progress{std::move(targets), 0};
     return Step::Finished;

@@ -146,7 +146,7 @@ Result<void> WriteRun::search_outside(std::size_t i) {
     const auto& write = request_.writes[i];
     auto collection = core_.catalog.find(write.ns);
     if (!collection) return {};  // dropped meanwhile: found out inside
-    auto targets = search_targets(core_, core_.storage->latest(), collection, write, 0, request_.deadline);
+    auto targets = search_targets(core_, core_.storage->latest(), SearchView::Latest, collection, write, 0, request_.deadline);
     if (!targets) {
         // An error of the search is the write's own; the search inside will meet it again unless it came from a dropped index.
         if (targets.error().code == ErrorCode::MaxTimeMSExpired) return std::move(targets).error();
