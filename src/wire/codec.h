@@ -64,6 +64,7 @@ struct Message {
 /// `bytes` is exactly one message (header.length bytes). Never fails otherwise than by Message::error: InvalidBSON, FailedToParse, IllegalOpMsgFlag,
 /// ChecksumMismatch, TooManyDocumentSequences, Location40571 ($db missing), Location40621 ($db in OP_QUERY), CommandNotSupported (opcode).
 Message parse_message(std::string_view bytes);
+Message parse_message(std::string&& bytes) = delete;  // the views would outlive it
 
 /// Bytes in front of the document of an OP_MSG reply with one section of kind 0.
 inline constexpr std::size_t kMessagePrefixBytes = 21;
