@@ -39,7 +39,7 @@ class Pipeline {
     std::vector<std::string_view> stage_names() const;
 
     /// The filter of a $match that stands first: find the source with it (the pipeline will apply it again, harmlessly,
-    /// unless run with `skip_stages`). Likewise the sort right behind it, and a limit right behind that.
+    /// unless run with `skip_stages`). Likewise the sort right behind it (or in front).
     /// Views are valid as long as this Pipeline or a copy lives.
     std::optional<bson::DocumentView> leading_match() const;
     std::optional<bson::DocumentView> leading_sort() const;

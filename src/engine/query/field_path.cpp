@@ -21,6 +21,12 @@ FieldPath::FieldPath(std::string_view dotted) : dotted_(dotted) {
     }
 }
 
+FieldPath FieldPath::without_front(std::size_t parts) const {
+    std::size_t skipped = 0;
+    for (std::size_t i = 0; i < parts; ++i) skipped += parts_[i].size() + 1;
+    return FieldPath(std::string_view(dotted_).substr(skipped));
+}
+
 bool FieldPath::is_prefix_of(const FieldPath& other) const noexcept {
     if (parts_.size() > other.parts_.size()) return false;
     for (std::size_t i = 0; i < parts_.size(); ++i) {

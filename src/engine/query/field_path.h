@@ -30,6 +30,8 @@ class FieldPath {
     const std::string& front() const { return parts_.front(); }
     const std::string& back() const { return parts_.back(); }
 
+    /// The path without its first `parts` parts; `parts` < size().
+    FieldPath without_front(std::size_t parts) const;
     /// True when this path is `other` or leads to it ("a" is a prefix of "a.b").
     bool is_prefix_of(const FieldPath& other) const noexcept;
     bool operator==(const FieldPath& other) const noexcept { return dotted_ == other.dotted_; }

@@ -1,6 +1,8 @@
 // A filter document, parsed once and asked many times.
 #pragma once
 
+#include "engine/query/field_path.h"
+
 #include <angelia/base/result.h>
 #include <angelia/bson/document.h>
 
@@ -40,6 +42,10 @@ class Matcher {
     /// Equalities an upsert takes over (contract 3.4): plain, $eq, $and of those, one-element $in and $all, one-branch $or.
     /// Errors: NotSingleValueField when two of them concern the same path or one path leads into another.
     Result<std::vector<RequiredEquality>> required_equalities() const;
+
+    /// For `$` in update paths: the position of the first element of the array at `array_path` that a predicate of the filter on that
+    /// array (or on fields below it) was met by; of several predicates the last one counts. `document` must match the filter.
+    std::optional<std::uint32_t> matched_position(bson::DocumentView document, const FieldPath& array_path) const;
 
     /// The expression tree, for the planner (filter/node.h).
     const filter::Node& root() const;

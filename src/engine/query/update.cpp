@@ -1,12 +1,14 @@
 #include "engine/query/update.h"
 
 #include "engine/query/update/operator.h"
+#include "engine/query/update/positional.h"
 
 #include <angelia/bson/compare.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 
 namespace angelia::engine::query {
 
@@ -18,6 +20,8 @@ struct Update::State {
     bson::Value source;  ///< operations hold views into it
     bool replacement = false;
     std::vector<Operation> operations;  ///< in the order of their paths, so that new fields come in that order
+    update::ArrayFilters array_filters;
+    bool positional = false;            ///< some path holds `$`, `$[]` or `$[id]`
     bool may_deepen = true;             ///< false: a result cannot be nested too deep when the document is not
 };
 
@@ -118,15 +122,53 @@ Result<UpdateOutcome> apply_replacement(bson::DocumentView document, bson::Docum
     return outcome;
 }
 
-Result<UpdateOutcome> apply_operations(bson::DocumentView document, const std::vector<Operation>& operations, bool may_deepen,
-                                       const ApplyContext& context) {
+/// One operator at one plain path.
+struct Step {
+    const FieldPath* path;
+    const update::Operator* action;
+};
+
+/// The steps of an update whose paths are plain, in path order.
+std::vector<Step> plain_steps(const std::vector<Operation>& operations, const ApplyContext& context) {
+    std::vector<Step> steps;
+    for (const Operation& operation : operations) {
+        if (operation.only_on_insert && !context.is_insert) continue;
+        steps.push_back({&operation.path, operation.action.get()});
+    }
+    return steps;
+}
+
+/// The steps of an update with positional paths, which mean something else in each document. `resolved` keeps the paths.
+Result<std::vector<Step>> resolve_steps(bson::DocumentView document, const std::vector<Operation>& operations, const update::ArrayFilters& filters,
+                                        const ApplyContext& context, std::deque<FieldPath>& resolved) {
+    std::vector<Step> steps;
+    for (const Operation& operation : operations) {
+        if (operation.only_on_insert && !context.is_insert) continue;
+        if (!update::is_positional(operation.path)) {
+            steps.push_back({&operation.path, operation.action.get()});
+            continue;
+        }
+        ANGELIA_TRY_ASSIGN(auto paths, update::resolve_path(operation.path, document, filters, context.query));
+        for (FieldPath& path : paths) {
+            resolved.push_back(std::move(path));
+            steps.push_back({&resolved.back(), operation.action.get()});
+        }
+    }
+    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return path_less(*a.path, *b.path); });
+    for (std::size_t i = 1; i < steps.size(); ++i) {
+        if (!steps[i - 1].path->is_prefix_of(*steps[i].path)) continue;
+        return Error(ErrorCode::ConflictingUpdateOperators, fmt::format("Update created a conflict at '{}'", steps[i - 1].path->dotted()));
+    }
+    return steps;
+}
+
+Result<UpdateOutcome> apply_steps(bson::DocumentView document, const std::vector<Step>& steps, bool may_deepen, const ApplyContext& context) {
     update::EditTree tree(document);
     update::ChangeLog log;
     const ValueView old_id = document.find("_id");
-    for (const Operation& operation : operations) {
-        if (operation.only_on_insert && !context.is_insert) continue;
-        update::Target target(tree, log, operation.path, context);
-        ANGELIA_TRY(operation.action->apply(target));
+    for (const Step& step : steps) {
+        update::Target target(tree, log, *step.path, context);
+        ANGELIA_TRY(step.action->apply(target));
     }
     UpdateOutcome outcome;
     if (log.empty()) {
@@ -174,19 +216,18 @@ Result<Update> Update::parse(bson::DocumentView document, const UpdateOptions& o
     return parse(ValueView(Type::Document, document.data(), document.size_bytes()), options);
 }
 
-Result<Update> Update::parse(ValueView update, const UpdateOptions& options) {
-    if (update.is(Type::Array)) return Error(ErrorCode::NotImplemented, "Updates given as an aggregation pipeline are not supported yet");
-    if (!update.is(Type::Document)) {
-        return failed_to_parse(fmt::format("Update argument must be either an object or an array, not {}", bson::type_alias(update.type())));
+Result<Update> Update::parse(ValueView source, const UpdateOptions& options) {
+    if (source.is(Type::Array)) return Error(ErrorCode::NotImplemented, "Updates given as an aggregation pipeline are not supported yet");
+    if (!source.is(Type::Document)) {
+        return failed_to_parse(fmt::format("Update argument must be either an object or an array, not {}", bson::type_alias(source.type())));
     }
     auto state = std::make_shared<State>();
-    state->source = bson::Value(update);
+    state->source = bson::Value(source);
     const bson::DocumentView document = state->source.view().as_document();
     const bool operators = !document.empty() && document.begin()->key.starts_with('$');
-    if (options.array_filters && !options.array_filters->empty()) {
-        return failed_to_parse("An array filter was not used in the update: array filters and positional paths are not supported yet");
-    }
+    ANGELIA_TRY_ASSIGN(state->array_filters, update::ArrayFilters::parse(options.array_filters));
     if (!operators) {
+        ANGELIA_TRY(state->array_filters.check_use({}, document));
         state->replacement = true;
         if (options.multi) return failed_to_parse("multi update is not supported for replacement-style update");
         for (const bson::Element& e : document) {
@@ -198,6 +239,8 @@ Result<Update> Update::parse(ValueView update, const UpdateOptions& options) {
     }
     for (const bson::Element& e : document) ANGELIA_TRY(parse_operator(e, state->operations));
     ANGELIA_TRY(check_conflicts(state->operations));
+    ANGELIA_TRY(state->array_filters.check_use(state->operations, document));
+    state->positional = std::any_of(state->operations.begin(), state->operations.end(), [](const Operation& o) { return update::is_positional(o.path); });
     state->may_deepen = may_nest_too_deep(state->operations, document);
     std::stable_sort(state->operations.begin(), state->operations.end(),
                      [](const Operation& a, const Operation& b) { return path_less(a.path, b.path); });
@@ -206,7 +249,10 @@ Result<Update> Update::parse(ValueView update, const UpdateOptions& options) {
 
 Result<UpdateOutcome> Update::apply(bson::DocumentView document, const ApplyContext& context) const {
     if (state_->replacement) return apply_replacement(document, state_->source.view().as_document());
-    return apply_operations(document, state_->operations, state_->may_deepen, context);
+    if (!state_->positional) return apply_steps(document, plain_steps(state_->operations, context), state_->may_deepen, context);
+    std::deque<FieldPath> resolved;  // a deque, so that the steps' pointers stay valid
+    ANGELIA_TRY_ASSIGN(const auto steps, resolve_steps(document, state_->operations, state_->array_filters, context, resolved));
+    return apply_steps(document, steps, state_->may_deepen, context);
 }
 
 Result<bson::Document> Update::make_upsert(const Matcher& query, const ApplyContext& context) const {

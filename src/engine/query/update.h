@@ -24,6 +24,7 @@ struct ApplyContext {
     bool is_insert = false;       ///< an upsert builds a new document: $setOnInsert acts
     bson::Date now{};             ///< $currentDate as date
     bson::Timestamp timestamp{};  ///< $currentDate as timestamp
+    const Matcher* query = nullptr;  ///< the filter that found the document: `$` in paths asks which element matched; outlives the call
 };
 
 /// The effect of an operator update in the terms of a change event (contract 5.2).
@@ -42,15 +43,15 @@ struct UpdateOutcome {
 /// Immutable after parse; owns a copy of the update's bytes; copies share it. Threads: safe.
 class Update {
   public:
-    /// `update`: Document (operators or replacement) or Array (pipeline).
-    /// Errors: FailedToParse (mixed forms, replacement with multi, unknown operator, unused array filter), BadValue, TypeMismatch,
+    /// `source`: Document (operators or replacement) or Array (pipeline).
+    /// Errors: FailedToParse (mixed forms, replacement with multi, unknown operator, unused array filter), BadValue (operands, array filters), TypeMismatch,
     /// ConflictingUpdateOperators, DollarPrefixedFieldName, EmptyFieldName, NotImplemented (pipeline).
     /// Source: MongoDB manual, "Update Operators".
-    static Result<Update> parse(bson::ValueView update, const UpdateOptions& options = {});
-    static Result<Update> parse(bson::DocumentView update, const UpdateOptions& options = {});
+    static Result<Update> parse(bson::ValueView source, const UpdateOptions& options = {});
+    static Result<Update> parse(bson::DocumentView source, const UpdateOptions& options = {});
 
     /// Applies to `document`; empty Timestamps of a replacement are left to the caller (fill_empty_timestamps).
-    /// Errors: ImmutableField, PathNotViable, TypeMismatch, BadValue, CannotBackfillArray, BSONObjectTooLarge, Overflow.
+    /// Errors: ConflictingUpdateOperators (two positional paths that turn out to be one), ImmutableField, PathNotViable, TypeMismatch, BadValue, CannotBackfillArray, BSONObjectTooLarge, Overflow.
     Result<UpdateOutcome> apply(bson::DocumentView document, const ApplyContext& context) const;
 
     /// The document an upsert inserts when nothing matched `query`: `_id` first, generated when neither side names one.

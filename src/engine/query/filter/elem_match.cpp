@@ -1,28 +1,28 @@
 // $elemMatch: value form ({$gt: 1, $lt: 5}) and object form ({a: 1, $or: [...]})
 #include "engine/query/filter/parse.h"
 
+#include <algorithm>
+
 namespace angelia::engine::query::filter {
+bool ElemMatchValueTest::matches_element(bson::ValueView element) const {
+    return std::all_of(children_.begin(), children_.end(), [&](const TestPtr& child) { return child->matches_value(element); });
+}
+
 bool ElemMatchValueTest::matches_value(bson::ValueView value) const {
     if (!value.is(bson::Type::Array)) return false;
-    for (const bson::Element& e : value.as_document()) {
-        bool all = true;
-        for (const TestPtr& child : children_) {
-            if (child->matches_value(e.value)) continue;
-            all = false;
-            break;
-        }
-        if (all) return true;
-    }
-    return false;
+    const bson::DocumentView array = value.as_document();
+    return std::any_of(array.begin(), array.end(), [&](const bson::Element& e) { return matches_element(e.value); });
+}
+
+bool ElemMatchFieldsTest::matches_element(bson::ValueView element) const {
+    // An array in the array counts as a document with fields "0", "1", ...
+    return element.is_container() && condition_->matches(element.as_document());
 }
 
 bool ElemMatchFieldsTest::matches_value(bson::ValueView value) const {
     if (!value.is(bson::Type::Array)) return false;
-    for (const bson::Element& e : value.as_document()) {
-        // An array in the array counts as a document with fields "0", "1", ...
-        if (e.value.is_container() && condition_->matches(e.value.as_document())) return true;
-    }
-    return false;
+    const bson::DocumentView array = value.as_document();
+    return std::any_of(array.begin(), array.end(), [&](const bson::Element& e) { return matches_element(e.value); });
 }
 
 Result<TestPtr> parse_elem_match(const FieldOperator& op) {

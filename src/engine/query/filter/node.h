@@ -159,6 +159,7 @@ class ElemMatchValueTest final : public Test {
   public:
     explicit ElemMatchValueTest(std::vector<TestPtr> children) : Test(Kind::ElemMatchValue), children_(std::move(children)) {}
     bool matches_value(bson::ValueView value) const override;
+    bool matches_element(bson::ValueView element) const;
     bool whole_arrays() const override { return true; }
     const std::vector<TestPtr>& children() const { return children_; }
 
@@ -171,6 +172,7 @@ class ElemMatchFieldsTest final : public Test {
   public:
     explicit ElemMatchFieldsTest(NodePtr condition) : Test(Kind::ElemMatchFields), condition_(std::move(condition)) {}
     bool matches_value(bson::ValueView value) const override;
+    bool matches_element(bson::ValueView element) const;
     bool whole_arrays() const override { return true; }
     const Node& condition() const { return *condition_; }
 

@@ -190,7 +190,7 @@ FieldBounds path_bounds(const filter::PathNode& node, const FieldPath& path, boo
     if (node.path() == path) return bounds_of_test(test, multikey);
     if (test.kind() != Test::Kind::ElemMatchFields || !node.path().is_prefix_of(path)) return FieldBounds::full(true);
     // {a: {$elemMatch: {b: ...}}} restricts "a.b". Numbers could name elements of an array in the array: those are not followed.
-    const FieldPath rest(std::string_view(path.dotted()).substr(node.path().dotted().size() + 1));
+    const FieldPath rest = path.without_front(node.path().size());
     if (has_index_part(rest)) return FieldBounds::full(true);
     return bounds_of(static_cast<const filter::ElemMatchFieldsTest&>(test).condition(), rest, multikey);
 }

@@ -1,5 +1,6 @@
 // $rename: unset at the source, set at the target.
 #include "engine/query/update/operator.h"
+#include "engine/query/update/positional.h"
 
 #include <fmt/format.h>
 
@@ -46,6 +47,10 @@ Result<Operation> parse_rename(const OperatorArguments& arguments) {
     if (to->find('\0') != std::string_view::npos) return bad_operand("The 'to' field for $rename cannot contain an embedded null byte");
     ANGELIA_TRY_ASSIGN(Operation source, make_operation(arguments.path, nullptr));  // checks the path
     ANGELIA_TRY_ASSIGN(Operation operation, make_operation(*to, std::make_unique<RenameOperator>(source.path)));
+    if (is_positional(source.path)) return bad_operand(fmt::format("The source field for $rename may not be dynamic: {}", source.path.dotted()));
+    if (is_positional(operation.path)) {
+        return bad_operand(fmt::format("The destination field for $rename may not be dynamic: {}", operation.path.dotted()));
+    }
     if (source.path == operation.path) {
         return bad_operand(fmt::format("The source and target field for $rename must differ: {}", element_text(arguments.path, arguments.operand)));
     }

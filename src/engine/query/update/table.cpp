@@ -1,7 +1,10 @@
 // The one table of update operators.
 #include "engine/query/update/operator.h"
+#include "engine/query/update/positional.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace angelia::engine::query::update {
 namespace {
@@ -43,11 +46,17 @@ Result<Operation> make_operation(std::string_view path, OperatorPtr action) {
                          fmt::format("The update path '{}' contains an empty field name, which is not allowed.", path));
         }
         if (part[0] != '$') continue;
-        if (part == "$" || part.starts_with("$[")) {
-            return Error(ErrorCode::NotImplemented, fmt::format("Positional update paths are not supported yet: '{}'", path));
+        if (is_positional_part(part)) {
+            if (&part == &operation.path.front()) {
+                return bad_operand(fmt::format("Cannot have positional (i.e. '$') element in the first position in path '{}'", path));
+            }
+            continue;
         }
         return Error(ErrorCode::DollarPrefixedFieldName,
                      fmt::format("The dollar ($) prefixed field '{}' in '{}' is not valid for storage.", part, path));
+    }
+    if (std::count(operation.path.parts().begin(), operation.path.parts().end(), "$") > 1) {
+        return bad_operand(fmt::format("Too many positional (i.e. '$') elements found in path '{}'", path));
     }
     return operation;
 }
