@@ -1,4 +1,4 @@
-// The query language on what anybody may send: {filter, update, projection, sort, pipeline, index, document}, each optional, as extended JSON.
+// The query language on what anybody may send: {filter, update, arrayFilters, projection, sort, pipeline, index, document}, each optional, as extended JSON.
 // Nothing crashes, every result is a valid document, and an index finds what the filter matches.
 #include "fuzz_check.h"
 
@@ -52,10 +52,10 @@ void check_plan(const query::Matcher& matcher, const query::SortSpec& sort, bson
     FUZZ_CHECK(std::any_of(keys->keys.begin(), keys->keys.end(), in_range));
 }
 
-void check_update(const query::Matcher& matcher, bson::ValueView source, bson::DocumentView document) {
-    const auto update = query::Update::parse(source);
+void check_update(const query::Matcher& matcher, const bson::Document& input, bson::DocumentView document) {
+    const auto update = query::Update::parse(input.find("update"), {.array_filters = input.find("arrayFilters").get_array(), .multi = false, .upsert = true});
     if (!update) return;
-    const query::ApplyContext moment{false, bson::Date{5}, bson::Timestamp{5, 1}};
+    const query::ApplyContext moment{false, bson::Date{5}, bson::Timestamp{5, 1}, &matcher};
     if (const auto outcome = update->apply(document, moment)) {
         check_valid(outcome->document);
         check_valid(outcome->description.updated_fields);
@@ -97,7 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)matcher->matches(document);
         (void)matcher->required_equalities().has_value();
         check_plan(*matcher, sort ? *sort : query::SortSpec(), part(*input, "index"), document);
-        check_update(*matcher, input->find("update"), document);
+        check_update(*matcher, *input, document);
         FUZZ_CHECK(query::implies(*matcher, *matcher));
     }
     if (const auto projection = query::Projection::parse(part(*input, "projection"))) check_valid(projection->apply(document));

@@ -144,6 +144,7 @@ Result<void> WriteRun::apply_update(ApplyScope& scope, std::size_t i, storage::R
     query::ApplyContext context;
     context.now = scope.wall();
     context.timestamp = scope.stamp();
+    context.query = write.filter.get();
     ANGELIA_TRY_ASSIGN(auto result, write.update->apply(before, context));
     ++outcome.matched;
     if (result.modified) {

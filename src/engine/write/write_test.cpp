@@ -83,6 +83,14 @@ TEST(Insert, RefusesADatabaseThatDiffersOnlyByCase) {
     EXPECT_EQ(engine->list_databases(), (Texts{"News"}));
 }
 
+TEST(Update, PositionalPathsAskTheFilterThatFoundTheDocument) {
+    TestEngine engine;
+    engine.insert(kThings, R"({"_id": 1, "a": [{"x": 1}, {"x": 2}]})");
+    const auto outcome = engine.update(kThings, R"({"a.x": 2})", R"({"$set": {"a.$.y": 7}})");
+    EXPECT_EQ(outcome.modified, 1);
+    EXPECT_EQ(engine.find(kThings), (Texts{R"({"_id":1,"a":[{"x":1},{"x":2,"y":7}]})"}));
+}
+
 TEST(Update, ReportsMatchedAndModified) {
     TestEngine engine;
     for (int i = 0; i < 5; ++i) engine.insert(kThings, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i % 2}));
