@@ -23,7 +23,8 @@ constexpr int kWriters = 4;
 /// Insert, then an update of an older document: both must be there once acknowledged.
 class Writer {
   public:
-    Writer(Store store, int number) : store_(std::move(store)), number_(number), name_(store_.collection("load")) {}
+    Writer(Store store, int number, std::atomic<std::int64_t>& progress)
+        : store_(std::move(store)), number_(number), name_(store_.collection("load")), progress_(progress) {}
 
     void run(const std::atomic<bool>& stop) {
         while (!stop) {
@@ -39,6 +40,7 @@ class Writer {
                 continue;
             }
             acknowledged_.insert(id);
+            ++progress_;
             auto updated = store_.update_one(name_, bson::make("_id", id), bson::make("$inc", bson::make("rev", std::int32_t{1})), false, options);
             if (updated && updated->errors.empty()) updated_.insert(id);
         }
@@ -50,8 +52,17 @@ class Writer {
     Store store_;
     int number_;
     store::CollectionName name_;
+    std::atomic<std::int64_t>& progress_;
     std::int64_t next_ = 1;
 };
+
+/// So that a kill hits a server that is being written to, and not one that drivers have yet to find again.
+void wait_for_writes(const std::atomic<std::int64_t>& progress, std::int64_t count) {
+    const auto goal = progress + count;
+    const auto deadline = real_clock().steady_now() + std::chrono::seconds(20);
+    while (progress < goal && real_clock().steady_now() < deadline) std::this_thread::sleep_for(milliseconds(1));
+    ASSERT_GE(progress, goal) << "the server does not take writes any more";
+}
 
 struct Seen {
     std::promise<void> started;  ///< the first start: what comes before it is not the stream's affair
@@ -135,16 +146,19 @@ TEST_P(KillNine, LosesNoAcknowledgedWrite) {
     ASSERT_EQ(seen.started.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
 
     std::vector<Writer> writers;
-    for (int i = 0; i < kWriters; ++i) writers.emplace_back(store, i);
+    std::atomic<std::int64_t> progress{0};
+    for (int i = 0; i < kWriters; ++i) writers.emplace_back(store, i, progress);
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
     for (Writer& w : writers) threads.emplace_back([&w, &stop] { w.run(stop); });
     const int kills = long_run() ? 4 * kKillsPerSeed : kKillsPerSeed;
     for (int i = 0; i < kills; ++i) {
-        std::this_thread::sleep_for(milliseconds(std::uniform_int_distribution<int>(20, 400)(random)));  // a random instant
+        wait_for_writes(progress, std::uniform_int_distribution<int>(0, 60)(random));
+        std::this_thread::sleep_for(microseconds(std::uniform_int_distribution<int>(0, 30'000)(random)));  // a random instant
         server.kill();
         server.start();
     }
+    wait_for_writes(progress, 100);
     stop = true;
     for (auto& t : threads) t.join();
 
