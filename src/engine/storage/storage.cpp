@@ -55,7 +55,8 @@ Result<void> StorageImpl::start() {
     std::string mark;
     ANGELIA_TRY_ASSIGN(const bool marked, latest_.get(Family::Meta, kClockKey, mark));
     if (marked && mark.size() == 8) clock_mark_ = load_big<std::uint64_t>(mark.data());
-    const auto newest = oplog_.newest();
+    // A new store begins at the time it was made: drivers take the first operationTime they see for a place in the oplog.
+    const auto newest = std::max(oplog_.newest(), oplog_.oldest());
     clock_ = std::max(clock_mark_, newest.as_uint64());
     applied_ = synced_ = {0, newest};
     watermark_.start_at(applied_);

@@ -111,6 +111,7 @@ class StorageImpl final : public Storage {
     bool closing_ = false;                 ///< no new commits
     bool stopping_ = false;                ///< threads end
     std::optional<Error> write_error_;
+    bool write_error_is_echo_ = false;     ///< its text names no cause yet
     bool log_broken_ = false;              ///< the syncer rests
     bool needs_restart_ = false;
     bool failure_untold_ = false;          ///< the keeper has to run the waiters' errors

@@ -79,15 +79,20 @@ void StorageImpl::request_trim_if_due() {
 
 void StorageImpl::stop_writes(const rocksdb::Status& status, std::string_view what, bool log_broken) {
     const bool full = is_out_of_space(status);
-    const bool fatal = (!full && !is_echo(status)) || status.severity() >= rocksdb::Status::Severity::kFatalError;
+    const bool echo = !full && is_echo(status);
+    const bool fatal = (!full && !echo) || status.severity() >= rocksdb::Status::Severity::kFatalError;
     auto error = to_error(status, fmt::format("{} '{}' failed", what, options_.path));
     error.message += fatal ? "; writes are refused until the process is restarted" : "; writes are refused until there is space again";
+    if (!fatal) error.code = ErrorCode::OutOfDiskSpace;  // an echo says only that there was an error before
     {
         std::lock_guard lock(state_mutex_);
         needs_restart_ = needs_restart_ || fatal;
         // The first cause is the one to tell, unless it was only an echo or can be repaired and this one cannot.
-        const bool tells_more = !write_error_ || fatal || (full && write_error_->code != ErrorCode::OutOfDiskSpace);
-        if (tells_more) write_error_ = error;
+        const bool tells_more = !write_error_ || fatal || (full && write_error_is_echo_);
+        if (tells_more) {
+            write_error_ = error;
+            write_error_is_echo_ = echo && !fatal;
+        }
         if (log_broken && !log_broken_) {
             log_broken_ = true;
             failure_untold_ = true;

@@ -119,7 +119,11 @@ Result<WriteRun::Step> WriteRun::run_batch() {
         progress_.reset();
         return last;
     }
-    if (!scope.changed() || failed_alone) return last;
+    if (!scope.changed() || failed_alone) {
+        // What was found out here may rest on others' writes behind our last batch: the answer waits for those, too.
+        position_ = core_.storage->applied();
+        return last;
+    }
     ANGELIA_TRY_ASSIGN(position_, scope.commit(request_.retry ? &*request_.retry : nullptr, std::move(statements)));
     return last;
 }
