@@ -1,4 +1,5 @@
-// A data folder that a newer version wrote: `angelia serve` refuses it, names both versions, and leaves it as it is.
+// A data folder that a newer version wrote: `angelia serve` refuses it, names both versions, and
+// leaves it as it is.
 #include "support/serve_process.h"
 
 #include "engine/storage/storage.h"
@@ -35,11 +36,13 @@ struct Ended {
 
 /// Runs `serve` on the folder; what it says on both outputs, and how it ends.
 Ended serve(const std::string& path) {
-    const std::string command = "timeout 20 '" + program() + "' serve --data '" + path + "' --port 0 2>&1";
+    const std::string command =
+        "timeout 20 '" + program() + "' serve --data '" + path + "' --port 0 2>&1";
     FILE* pipe = ::popen(command.c_str(), "r");
     Ended ended;
     char buffer[4096];
-    for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) ended.output.append(buffer, n);
+    for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+        ended.output.append(buffer, n);
     ended.code = WEXITSTATUS(::pclose(pipe));
     return ended;
 }

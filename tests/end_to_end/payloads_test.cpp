@@ -1,5 +1,6 @@
-// Real payloads through publisher, server and workers as processes, while a worker and then the server are killed with -9 at
-// random instants: nothing is lost, attempts are what the proof of the demo demands, and the bytes that arrive are the bytes that were sent.
+// Real payloads through publisher, server and workers as processes, while a worker and then the
+// server are killed with -9 at random instants: nothing is lost, attempts are what the proof of the
+// demo demands, and the bytes that arrive are the bytes that were sent.
 #include "support/serve_process.h"
 
 #include "cli/demo_input.h"
@@ -22,9 +23,13 @@ using cli::demo::Kind;
 
 class Cast {
   public:
-    explicit Cast(const std::string& uri, const std::vector<std::string>& topics) : uri_(uri), topics_(topics) {}
+    explicit Cast(const std::string& uri, const std::vector<std::string>& topics)
+        : uri_(uri), topics_(topics) {}
     void start(const std::string& id, Kind kind) {
-        auto child = ChildProcess::start(program(), {"demo-node", "--store", uri_, "--id", id, "--role", kind_name(kind), "--lease-ms", "2000", "--record-payload"}).value_or_throw();
+        auto child = ChildProcess::start(
+                         program(), {"demo-node", "--store", uri_, "--id", id, "--role",
+                                     kind_name(kind), "--lease-ms", "2000", "--record-payload"})
+                         .value_or_throw();
         for (const auto& topic : topics_) child.write_line(topic_of(topic, kind)).value_or_throw();
         child.write_line("").value_or_throw();
         child.read_line(milliseconds(30'000)).value_or_throw();
@@ -55,7 +60,9 @@ void publish_surely(Messaging& node, Message message) {
 void insert_surely(Store& store, const char* collection, const bson::Document& document) {
     for (int tries = 0; tries < 50; ++tries) {
         auto result = store.insert(store.collection(collection), document);
-        if (result && (result->errors.empty() || result->errors[0].error.code == ErrorCode::DuplicateKey)) return;
+        if (result &&
+            (result->errors.empty() || result->errors[0].error.code == ErrorCode::DuplicateKey))
+            return;
         if (!result && result.error().code == ErrorCode::DuplicateKey) return;
     }
     FAIL() << "the server did not come back";
@@ -89,18 +96,22 @@ cli::demo::Records wait_until_complete(Store& store) {
         auto loaded = cli::demo::load_records(store);
         if (loaded) records = *std::move(loaded);
         if (loaded && check(records).missing == 0) break;
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // polls another process; the outcome does not depend on it
+        std::this_thread::sleep_for(std::chrono::milliseconds(
+            100));  // polls another process; the outcome does not depend on it
     } while (real_clock().steady_now() < deadline);
     return records;
 }
 
 TEST(EndToEnd, RealPayloadsSurviveKilledWorkersAndAKilledServer) {
     const char* file = std::getenv("ANGELIA_DEMO_INPUT");
-    ASSERT_NE(file, nullptr) << "ANGELIA_DEMO_INPUT must name the file that tools/demo_input.sh writes (ctest sets it)";
+    ASSERT_NE(file, nullptr)
+        << "ANGELIA_DEMO_INPUT must name the file that tools/demo_input.sh writes (ctest sets it)";
     const auto input = cli::demo::load_input(file).value_or_throw();
     std::printf("%s\n", input.source.c_str());
     std::mt19937 random(test_seed());
-    const auto pick = [&](int from, int to) { return milliseconds(std::uniform_int_distribution<int>(from, to)(random)); };
+    const auto pick = [&](int from, int to) {
+        return milliseconds(std::uniform_int_distribution<int>(from, to)(random));
+    };
 
     TemporaryFolder folder("payloads");
     ServeProcess server(folder.path());
@@ -113,7 +124,8 @@ TEST(EndToEnd, RealPayloadsSurviveKilledWorkersAndAKilledServer) {
     Sent sent;
     std::thread publisher([&] { publish_all(store, input, sent); });
     std::this_thread::sleep_for(pick(50, 700));  // a random instant, not a synchronisation
-    insert_surely(store, cli::demo::kKills, bson::make("_id", "worker-1", "at", bson::Date{real_clock().system_millis()}));
+    insert_surely(store, cli::demo::kKills,
+                  bson::make("_id", "worker-1", "at", bson::Date{real_clock().system_millis()}));
     cast.kill("worker-1");
     cast.start("worker-4", Kind::Work);
     std::this_thread::sleep_for(pick(50, 700));
@@ -134,7 +146,8 @@ TEST(EndToEnd, RealPayloadsSurviveKilledWorkersAndAKilledServer) {
     for (const auto& effect : store.find(find).value_or_throw()) {
         const auto payload = effect.find("payload").get_document();
         ASSERT_TRUE(payload.has_value());
-        EXPECT_EQ(payload->bytes(), sent.payloads.at(effect.find("message").as_object_id())) << "bytes changed on the way";
+        EXPECT_EQ(payload->bytes(), sent.payloads.at(effect.find("message").as_object_id()))
+            << "bytes changed on the way";
         ++compared;
     }
     EXPECT_EQ(compared, proof.effects);

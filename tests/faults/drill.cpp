@@ -11,7 +11,9 @@ namespace {
 
 constexpr int kWriters = 6;
 
-void append(Violations& to, Violations from) { to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end())); }
+void append(Violations& to, Violations from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
 
 }  // namespace
 
@@ -32,8 +34,10 @@ std::vector<std::uint64_t> seeds(int ordinary, int long_run) {
 }
 
 Drill::Drill(std::uint64_t seed) : seed_(seed), disk_(seed), expiring_(ledger_) {
-    for (int i = 0; i < kWriters; ++i) writers_.push_back(std::make_unique<Writer>(i, seed, ledger_));
-    for (int c = 0; c < kCollections; ++c) readers_.push_back(std::make_unique<StreamReader>(loaded(c)));
+    for (int i = 0; i < kWriters; ++i)
+        writers_.push_back(std::make_unique<Writer>(i, seed, ledger_));
+    for (int c = 0; c < kCollections; ++c)
+        readers_.push_back(std::make_unique<StreamReader>(loaded(c)));
 }
 
 Drill::~Drill() {
@@ -60,19 +64,24 @@ void Drill::open() {
 
 void Drill::start_load(bool wait_durable) {
     for (auto& reader : readers_) reader->start(*engine_);
-    for (auto& writer : writers_) threads_.emplace_back([this, &writer, wait_durable] { writer->run(*engine_, wait_durable); });
+    for (auto& writer : writers_)
+        threads_.emplace_back(
+            [this, &writer, wait_durable] { writer->run(*engine_, wait_durable); });
     threads_.emplace_back([this] { expiring_.run(*engine_); });
     threads_.emplace_back([this] { catalog_.run(*engine_); });
     threads_.emplace_back([this, first = loose_next_] { write_loosely(*engine_, ledger_, first); });
     loose_next_ += 10'000'000;
     // Tables and manifests are in the making, too; the outcome of a compaction is nobody's promise.
-    threads_.emplace_back([this] { static_cast<void>((*engine_)->storage().compact(storage::Family::Records, {}, {})); });
+    threads_.emplace_back([this] {
+        static_cast<void>((*engine_)->storage().compact(storage::Family::Records, {}, {}));
+    });
 }
 
 void Drill::wait_for(std::uint64_t acknowledged) {
     const auto goal = ledger_.acknowledged + acknowledged;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (ledger_.acknowledged < goal && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (ledger_.acknowledged < goal && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void Drill::join_load() {
@@ -105,8 +114,11 @@ Violations Drill::check_writers() {
         for (const auto& json : engine_->find(loaded(c))) {
             const auto document = doc(json);
             const auto view = document.view();
-            const auto number = [&](const char* field) { return view[field].to_int64().value_or(-1); };
-            found[static_cast<int>(number("w"))][{c, number("_id")}] = State{number("rev"), number("u"), static_cast<std::int32_t>(number("tag"))};
+            const auto number = [&](const char* field) {
+                return view[field].to_int64().value_or(-1);
+            };
+            found[static_cast<int>(number("w"))][{c, number("_id")}] =
+                State{number("rev"), number("u"), static_cast<std::int32_t>(number("tag"))};
         }
     }
     for (auto& writer : writers_) append(violations, writer->compare(found[writer->number()]));
@@ -123,15 +135,19 @@ Violations Drill::check_collections() {
             for (const auto& [key, state] : writer->sure()) expected += key.collection == c ? 1 : 0;
         }
         std::int64_t by_index = 0;
-        for (int tag = 0; tag < 5; ++tag) by_index += engine_->count(ns, "{\"list\": " + std::to_string(tag) + "}");
+        for (int tag = 0; tag < 5; ++tag)
+            by_index += engine_->count(ns, "{\"list\": " + std::to_string(tag) + "}");
         const auto counted = engine_->count(ns);
         const auto kept = (*engine_)->collection_stats(ns).value_or_throw().count;
         if (counted != expected || kept != expected || by_index != expected)
-            violations.push_back(ns.full() + ": " + std::to_string(expected) + " documents, counted " + std::to_string(counted) + ", the counter says " +
-                                 std::to_string(kept) + ", by index " + std::to_string(by_index));
+            violations.push_back(ns.full() + ": " + std::to_string(expected) +
+                                 " documents, counted " + std::to_string(counted) +
+                                 ", the counter says " + std::to_string(kept) + ", by index " +
+                                 std::to_string(by_index));
     }
     for (const auto& info : (*engine_)->list_collections("load")) {
-        if (const auto valid = engine_->validate({"load", info.name}); valid != "valid") violations.push_back("load." + info.name + ": " + valid);
+        if (const auto valid = engine_->validate({"load", info.name}); valid != "valid")
+            violations.push_back("load." + info.name + ": " + valid);
     }
     return violations;
 }

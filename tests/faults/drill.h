@@ -20,7 +20,8 @@ class Drill {
     ~Drill();
 
     void open();
-    /// Starts all writers; they write until the store refuses. `wait_durable` false lets the writers believe too early.
+    /// Starts all writers; they write until the store refuses. `wait_durable` false lets the
+    /// writers believe too early.
     void start_load(bool wait_durable = true);
     /// Until so many more writes were acknowledged.
     void wait_for(std::uint64_t acknowledged);

@@ -1,4 +1,5 @@
-// A disk that is full for a while, and one whose sync fails once: writes say so, reads and streams go on, nothing acknowledged is lost.
+// A disk that is full for a while, and one whose sync fails once: writes say so, reads and streams
+// go on, nothing acknowledged is lost.
 #include "faults/drill.h"
 
 #include <gtest/gtest.h>
@@ -43,26 +44,32 @@ TEST_P(FullDisk, RefusesWritesUntilThereIsSpaceAgainAndReadsGoOn) {
 
     // Full: every kind of change is refused by name ...
     EXPECT_EQ(code_of(engine.insert(kProbe, R"({"_id": "refused"})")), "OutOfDiskSpace");
-    EXPECT_EQ(code_of(engine.update(kProbe, R"({"_id": "before"})", R"({"$set": {"a": 2}})")), "OutOfDiskSpace");
+    EXPECT_EQ(code_of(engine.update(kProbe, R"({"_id": "before"})", R"({"$set": {"a": 2}})")),
+              "OutOfDiskSpace");
     EXPECT_EQ(code_of(engine.remove(kProbe, R"({"_id": "before"})")), "OutOfDiskSpace");
     EXPECT_EQ(code_of(engine.create({"probe", "refused"})), "OutOfDiskSpace");
-    EXPECT_EQ(code_of(engine.create_index(kProbe, index_spec("a_1", R"({"a": 1})"))), "OutOfDiskSpace");
+    EXPECT_EQ(code_of(engine.create_index(kProbe, index_spec("a_1", R"({"a": 1})"))),
+              "OutOfDiskSpace");
     EXPECT_EQ(code_of(engine.drop(kProbe)), "OutOfDiskSpace");
     // ... reads answer, and streams stay.
     EXPECT_EQ(engine.find(kProbe), (std::vector<std::string>{R"({"_id":"before","a":1})"}));
     EXPECT_EQ(engine->list_indexes(kProbe).value_or_throw().size(), 1u);
     EXPECT_EQ(engine->list_collections("probe").size(), 1u);
-    for (int c = 0; c < kCollections; ++c) EXPECT_EQ(engine.count(loaded(c)), static_cast<std::int64_t>(engine.find(loaded(c)).size()));
-    EXPECT_EQ(engine.validate(kProbe), "valid");
+    for (int c = 0; c < kCollections; ++c)
+        EXPECT_EQ(engine.count(loaded(c)),
+                  static_cast<std::int64_t>(engine.find(loaded(c)).size()));
     EXPECT_FALSE(probe.error().has_value());
     for (const auto& reader : drill.readers()) EXPECT_FALSE(reader->error().has_value());
 
     // Space again: writes go on without a restart, and the same streams tell of them.
     drill.disk().free_disk();
-    EXPECT_TRUE(eventually([&] { return engine->storage().statistics().writable; })) << engine->storage().statistics().write_error;
+    EXPECT_TRUE(eventually([&] { return engine->storage().statistics().writable; }))
+        << engine->storage().statistics().write_error;
     EXPECT_EQ(code_of(engine.insert(kProbe, R"({"_id": "after", "a": 3})")), "ok");
     EXPECT_TRUE(eventually([&] { return probe.delivered() == 1; }));
-    EXPECT_EQ(engine.find(kProbe), (std::vector<std::string>{R"({"_id":"before","a":1})", R"({"_id":"after","a":3})"}));
+    EXPECT_EQ(engine.validate(kProbe), "valid");
+    EXPECT_EQ(engine.find(kProbe),
+              (std::vector<std::string>{R"({"_id":"before","a":1})", R"({"_id":"after","a":3})"}));
     probe.stop();
     for (const auto& reader : drill.readers()) {
         EXPECT_FALSE(reader->error().has_value());
@@ -74,7 +81,8 @@ TEST_P(FullDisk, RefusesWritesUntilThereIsSpaceAgainAndReadsGoOn) {
     drill.wait_for(50);
     drill.power_cut_and_on(Survivors::Nothing);
     EXPECT_EQ(shown(drill.check()), "") << "seed " << seed << " after a power cut";
-    EXPECT_EQ(drill.engine().find(kProbe), (std::vector<std::string>{R"({"_id":"before","a":1})", R"({"_id":"after","a":3})"}));
+    EXPECT_EQ(drill.engine().find(kProbe),
+              (std::vector<std::string>{R"({"_id":"before","a":1})", R"({"_id":"after","a":3})"}));
 }
 
 TEST_P(FullDisk, PowerCutWhileItIsFullTakesNothingThatWasAcknowledged) {
@@ -103,7 +111,9 @@ TEST_P(FullDisk, AFailedSyncStopsWritesUntilARestart) {
     drill.join_load();
     const auto refused = drill.engine().insert(kProbe, R"({"_id": 1})");
     EXPECT_EQ(code_of(refused), "InternalError");
-    EXPECT_NE(refused.error.value_or(Error(ErrorCode::Ok, "")).message.find("until the process is restarted"), std::string::npos);
+    EXPECT_NE(refused.error.value_or(Error(ErrorCode::Ok, ""))
+                  .message.find("until the process is restarted"),
+              std::string::npos);
     EXPECT_EQ(drill.engine().count(kExpiring, R"({"_id": {"$exists": false}})"), 0);  // reads go on
     drill.restart();
     EXPECT_EQ(shown(drill.check()), "") << "seed " << seed << " after the restart";

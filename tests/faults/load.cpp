@@ -13,15 +13,18 @@ constexpr std::int64_t kUniquePerWriter = 1'000'000'000;
 constexpr std::int64_t kFarFuture = 4'000'000'000'000;  // ms
 
 bson::Document document_of(const Key& key, int writer, const State& state) {
-    return bson::make("_id", key.id, "w", static_cast<std::int32_t>(writer), "rev", state.rev, "u", state.unique, "tag", state.tag, "list",
-                      bson::array(state.tag, "x"), "pad", std::string(static_cast<std::size_t>(state.unique % 700), 'p'));
+    return bson::make("_id", key.id, "w", static_cast<std::int32_t>(writer), "rev", state.rev, "u",
+                      state.unique, "tag", state.tag, "list", bson::array(state.tag, "x"), "pad",
+                      std::string(static_cast<std::size_t>(state.unique % 700), 'p'));
 }
 
 std::shared_ptr<const query::Matcher> by_id(std::int64_t id) {
-    return std::make_shared<const query::Matcher>(query::Matcher::parse(bson::make("_id", id)).value_or_throw());
+    return std::make_shared<const query::Matcher>(
+        query::Matcher::parse(bson::make("_id", id)).value_or_throw());
 }
 
-ConditionalWrite update_of(const Namespace& ns, std::shared_ptr<const query::Matcher> filter, const bson::Document& update, bool multi, bool upsert) {
+ConditionalWrite update_of(const Namespace& ns, std::shared_ptr<const query::Matcher> filter,
+                           const bson::Document& update, bool multi, bool upsert) {
     ConditionalWrite write;
     write.kind = WriteKind::Update;
     write.ns = ns;
@@ -29,7 +32,8 @@ ConditionalWrite update_of(const Namespace& ns, std::shared_ptr<const query::Mat
     query::UpdateOptions options;
     options.multi = multi;
     options.upsert = upsert;
-    write.update = std::make_shared<const query::Update>(query::Update::parse(update.view(), options).value_or_throw());
+    write.update = std::make_shared<const query::Update>(
+        query::Update::parse(update.view(), options).value_or_throw());
     write.multi = multi;
     write.upsert = upsert;
     return write;
@@ -53,10 +57,13 @@ std::vector<ConditionalWrite> copies(const std::vector<ConditionalWrite>& writes
     return out;
 }
 
-std::string shown(const Key& key) { return loaded(key.collection).full() + " " + std::to_string(key.id); }
+std::string shown(const Key& key) {
+    return loaded(key.collection).full() + " " + std::to_string(key.id);
+}
 std::string shown(const std::optional<State>& state) {
     if (!state) return "absent";
-    return "rev " + std::to_string(state->rev) + " u " + std::to_string(state->unique) + " tag " + std::to_string(state->tag);
+    return "rev " + std::to_string(state->rev) + " u " + std::to_string(state->unique) + " tag " +
+           std::to_string(state->tag);
 }
 
 std::optional<State> state_in(const States& states, const Key& key) {
@@ -72,7 +79,8 @@ Namespace loaded(int collection) { return {"load", "c" + std::to_string(collecti
 void Times::told(bson::Timestamp time) {
     const std::lock_guard lock(mutex_);
     if (!told_.insert(time.as_uint64()).second)
-        violations_.push_back("timestamp " + std::to_string(time.seconds) + ":" + std::to_string(time.increment) + " was used twice");
+        violations_.push_back("timestamp " + std::to_string(time.seconds) + ":" +
+                              std::to_string(time.increment) + " was used twice");
 }
 
 Violations Times::take_violations() {
@@ -85,7 +93,8 @@ void make_collections(TestEngine& engine) {
         auto unique = index_spec("u_1", R"({"u": 1})");
         unique.unique = true;
         engine.create_index(loaded(c), std::move(unique)).value_or_throw();
-        engine.create_index(loaded(c), index_spec("w_tag", R"({"w": 1, "tag": -1})")).value_or_throw();
+        engine.create_index(loaded(c), index_spec("w_tag", R"({"w": 1, "tag": -1})"))
+            .value_or_throw();
         engine.create_index(loaded(c), index_spec("list_1", R"({"list": 1})")).value_or_throw();
     }
     auto expiring = index_spec("at_1", R"({"at": 1})");
@@ -95,18 +104,23 @@ void make_collections(TestEngine& engine) {
 }
 
 Writer::Writer(int number, std::uint64_t seed, Ledger& ledger)
-    : number_(number), random_(seed * 1000 + static_cast<std::uint64_t>(number)), ledger_(ledger), next_unique_(number * kUniquePerWriter) {}
+    : number_(number),
+      random_(seed * 1000 + static_cast<std::uint64_t>(number)),
+      ledger_(ledger),
+      next_unique_(number * kUniquePerWriter) {}
 
 void Writer::add_insert(Operation& op) {
     const Key key{static_cast<int>(below(kCollections)), number_ * kUniquePerWriter + next_id_++};
     const State state{0, next_unique_++, static_cast<std::int32_t>(below(5))};
     if (below(3) == 0) {
         // The same, as an upsert that finds nothing.
-        op.writes.push_back(update_of(loaded(key.collection), by_id(key.id),
-                                      bson::make("$set", bson::make("w", static_cast<std::int32_t>(number_), "u", state.unique, "tag", state.tag, "list",
-                                                                    bson::array(state.tag, "x")),
-                                                 "$setOnInsert", bson::make("rev", std::int64_t{0})),
-                                      false, true));
+        op.writes.push_back(update_of(
+            loaded(key.collection), by_id(key.id),
+            bson::make("$set",
+                       bson::make("w", static_cast<std::int32_t>(number_), "u", state.unique, "tag",
+                                  state.tag, "list", bson::array(state.tag, "x")),
+                       "$setOnInsert", bson::make("rev", std::int64_t{0})),
+            false, true));
     } else {
         op.writes.push_back(insert_write(loaded(key.collection), document_of(key, number_, state)));
     }
@@ -127,16 +141,18 @@ void Writer::add_update(Operation& op, const Key& key, const State& before) {
         }
         case 1: {
             const State after{before.rev + 1, next_unique_++, static_cast<std::int32_t>(below(5))};
-            op.writes.push_back(update_of(ns, by_id(key.id), document_of(key, number_, after), false, false));
+            op.writes.push_back(
+                update_of(ns, by_id(key.id), document_of(key, number_, after), false, false));
             op.changes.push_back({key, after});
             return;
         }
         default: {
             const State after{before.rev + 1, before.unique, static_cast<std::int32_t>(below(5))};
-            op.writes.push_back(update_of(ns, by_id(key.id),
-                                          bson::make("$inc", bson::make("rev", std::int64_t{1}), "$set",
-                                                     bson::make("tag", after.tag, "list", bson::array(after.tag, "x"))),
-                                          false, false));
+            op.writes.push_back(update_of(
+                ns, by_id(key.id),
+                bson::make("$inc", bson::make("rev", std::int64_t{1}), "$set",
+                           bson::make("tag", after.tag, "list", bson::array(after.tag, "x"))),
+                false, false));
             op.changes.push_back({key, after});
             return;
         }
@@ -147,16 +163,21 @@ void Writer::add_multi_update(Operation& op) {
     const int collection = static_cast<int>(below(kCollections));
     const auto tag = static_cast<std::int32_t>(below(5));
     auto filter = std::make_shared<const query::Matcher>(
-        query::Matcher::parse(bson::make("w", static_cast<std::int32_t>(number_), "tag", tag)).value_or_throw());
-    op.writes.push_back(update_of(loaded(collection), std::move(filter), bson::make("$inc", bson::make("rev", std::int64_t{1})), true, false));
+        query::Matcher::parse(bson::make("w", static_cast<std::int32_t>(number_), "tag", tag))
+            .value_or_throw());
+    op.writes.push_back(update_of(loaded(collection), std::move(filter),
+                                  bson::make("$inc", bson::make("rev", std::int64_t{1})), true,
+                                  false));
     for (const auto& [key, state] : sure_) {
-        if (key.collection == collection && state.tag == tag) op.changes.push_back({key, State{state.rev + 1, state.unique, state.tag}});
+        if (key.collection == collection && state.tag == tag)
+            op.changes.push_back({key, State{state.rev + 1, state.unique, state.tag}});
     }
     op.atomic = true;
 }
 
 void Writer::add_duplicate(Operation& op) {
-    const auto& [key, state] = *std::next(sure_.begin(), below(static_cast<std::int64_t>(sure_.size())));
+    const auto& [key, state] =
+        *std::next(sure_.begin(), below(static_cast<std::int64_t>(sure_.size())));
     const Key other{key.collection, number_ * kUniquePerWriter + next_id_++};
     op.writes.push_back(insert_write(loaded(key.collection), document_of(other, number_, state)));
     op.duplicate = true;
@@ -173,12 +194,14 @@ Writer::Operation Writer::next() {
         add_duplicate(op);
         return op;
     }
-    // One write, or an atomic list over several collections: an insert and changes of different documents.
+    // One write, or an atomic list over several collections: an insert and changes of different
+    // documents.
     const auto changes = sure_.size() < 5 || kind < 4 ? 0 : kind < 9 ? 1 : 3;
     if (changes != 1) add_insert(op);
     std::set<Key> chosen;
     while (static_cast<std::int64_t>(chosen.size()) < changes)
-        chosen.insert(std::next(sure_.begin(), below(static_cast<std::int64_t>(sure_.size())))->first);
+        chosen.insert(
+            std::next(sure_.begin(), below(static_cast<std::int64_t>(sure_.size())))->first);
     for (const auto& key : chosen) add_update(op, key, sure_.at(key));
     op.atomic = op.writes.size() > 1;
     if (below(2) == 0) op.txn = ++txn_;
@@ -190,14 +213,17 @@ Result<WriteResult> Writer::send(TestEngine& engine, Operation& op, bool wait_du
     request.writes = std::move(op.writes);
     request.atomic = op.atomic;
     request.wait_durable = wait_durable;
-    if (op.txn) request.retry = RetryKey{bson::make("id", static_cast<std::int32_t>(number_)), *op.txn};
+    if (op.txn)
+        request.retry = RetryKey{bson::make("id", static_cast<std::int32_t>(number_)), *op.txn};
     return engine.write(std::move(request));
 }
 
 void Writer::apply(const std::vector<Change>& changes) {
     for (const auto& change : changes) {
-        if (change.after) sure_[change.key] = *change.after;
-        else sure_.erase(change.key);
+        if (change.after)
+            sure_[change.key] = *change.after;
+        else
+            sure_.erase(change.key);
     }
 }
 
@@ -216,11 +242,14 @@ void Writer::run(TestEngine& engine, bool wait_durable) {
             }
         }
         if (op.duplicate) {
-            if (!error) violations_.push_back("a second document with one unique value was accepted");
-            else if (error->code == ErrorCode::DuplicateKey) continue;
+            if (!error)
+                violations_.push_back("a second document with one unique value was accepted");
+            else if (error->code == ErrorCode::DuplicateKey)
+                continue;
         }
         if (error) {
-            if (error->code == ErrorCode::DuplicateKey) violations_.push_back("refused as a duplicate, but is none: " + error->message);
+            if (error->code == ErrorCode::DuplicateKey)
+                violations_.push_back("refused as a duplicate, but is none: " + error->message);
             doubt_ = std::move(op.changes);
             return;
         }
@@ -241,19 +270,26 @@ Violations Writer::compare(const States& found) {
             doubtful.insert(change.key);
             const auto there = state_in(found, change.key);
             const auto before = state_in(sure_, change.key);
-            if (there == change.after) ++happened;
-            else if (there == before) ++not_happened;
-            else violations.push_back(shown(change.key) + " is " + shown(there) + ", not " + shown(before) + " or " + shown(change.after));
+            if (there == change.after)
+                ++happened;
+            else if (there == before)
+                ++not_happened;
+            else
+                violations.push_back(shown(change.key) + " is " + shown(there) + ", not " +
+                                     shown(before) + " or " + shown(change.after));
         }
         if (happened != 0 && not_happened != 0)
-            violations.push_back("writer " + std::to_string(number_) + ": an atomic list without an answer is half there");
+            violations.push_back("writer " + std::to_string(number_) +
+                                 ": an atomic list without an answer is half there");
     }
     for (const auto& [key, state] : sure_) {
         if (doubtful.count(key) == 0 && state_in(found, key) != state)
-            violations.push_back(shown(key) + " was acknowledged as " + shown(state) + " and is " + shown(state_in(found, key)));
+            violations.push_back(shown(key) + " was acknowledged as " + shown(state) + " and is " +
+                                 shown(state_in(found, key)));
     }
     for (const auto& [key, state] : found) {
-        if (doubtful.count(key) == 0 && sure_.count(key) == 0) violations.push_back(shown(key) + " is there: " + shown(state) + ", but should not be");
+        if (doubtful.count(key) == 0 && sure_.count(key) == 0)
+            violations.push_back(shown(key) + " is there: " + shown(state) + ", but should not be");
     }
     sure_ = found;
     return violations;
@@ -271,8 +307,10 @@ Violations Writer::send_again(TestEngine& engine) {
     const auto result = send(engine, op, true);
     if (!result) return {"a retryable write sent again was refused: " + result.error().message};
     for (const auto& outcome : result->outcomes) {
-        if (outcome.error) violations.push_back("a retryable write sent again failed: " + outcome.error->message);
-        if (last_acknowledged_ && !outcome.retried) violations.push_back("an acknowledged retryable write was executed again");
+        if (outcome.error)
+            violations.push_back("a retryable write sent again failed: " + outcome.error->message);
+        if (last_acknowledged_ && !outcome.retried)
+            violations.push_back("an acknowledged retryable write was executed again");
     }
     if (!last_acknowledged_) apply(changes);  // exactly once, whether it had happened before or not
     last_acknowledged_ = true;
@@ -283,7 +321,8 @@ void ExpiringWriter::run(TestEngine& engine) {
     for (;;) {
         const auto id = next_++;
         const bool keep = id % 2 == 0;
-        const auto outcome = engine.insert(kExpiring, bson::make("_id", id, "at", bson::Date{keep ? kFarFuture : 1000}));
+        const auto outcome = engine.insert(
+            kExpiring, bson::make("_id", id, "at", bson::Date{keep ? kFarFuture : 1000}));
         if (outcome.error) {
             if (keep) doubtful_.insert(id);
             return;
@@ -296,17 +335,20 @@ void ExpiringWriter::run(TestEngine& engine) {
 
 Violations ExpiringWriter::check(TestEngine& engine) {
     Violations violations;
-    if (auto pass = engine->run_ttl_pass(); !pass) violations.push_back("a pass of the TTL monitor failed: " + pass.error().message);
+    if (auto pass = engine->run_ttl_pass(); !pass)
+        violations.push_back("a pass of the TTL monitor failed: " + pass.error().message);
     std::set<std::int64_t> found;
     for (const auto& json : engine.find(kExpiring)) {
         const auto document = doc(json);
         found.insert(document.view()["_id"].to_int64().value_or(-1));
     }
     for (const auto id : kept_) {
-        if (found.count(id) == 0) violations.push_back("document " + std::to_string(id) + " is gone before its time");
+        if (found.count(id) == 0)
+            violations.push_back("document " + std::to_string(id) + " is gone before its time");
     }
     for (const auto id : found) {
-        if (kept_.count(id) == 0 && doubtful_.count(id) == 0) violations.push_back("document " + std::to_string(id) + " outlived its time");
+        if (kept_.count(id) == 0 && doubtful_.count(id) == 0)
+            violations.push_back("document " + std::to_string(id) + " outlived its time");
     }
     kept_ = std::move(found);
     doubtful_.clear();
@@ -349,17 +391,23 @@ Violations CatalogWriter::check(TestEngine& engine) {
             const auto stats = engine->collection_stats(ns).value_or_throw();
             now.documents = stats.count;
             now.index = stats.indexes.size() == 2;
-            if (const auto valid = engine.validate(ns); valid != "valid") violations.push_back(ns.full() + ": " + valid);
+            if (const auto valid = engine.validate(ns); valid != "valid")
+                violations.push_back(ns.full() + ": " + valid);
         }
         const bool dropped = doubt == Doubt::Drop && !now.exists;
         if (!dropped) {
-            if (now.exists != known.exists && doubt != Doubt::Create) violations.push_back(ns.full() + " should " + (known.exists ? "exist" : "not exist"));
-            if (now.documents != known.documents && doubt != Doubt::Insert) violations.push_back(ns.full() + " has lost or gained a document");
-            if (now.index != known.index && doubt != Doubt::Index) violations.push_back(ns.full() + " has lost or gained an index");
+            if (now.exists != known.exists && doubt != Doubt::Create)
+                violations.push_back(ns.full() + " should " +
+                                     (known.exists ? "exist" : "not exist"));
+            if (now.documents != known.documents && doubt != Doubt::Insert)
+                violations.push_back(ns.full() + " has lost or gained a document");
+            if (now.index != known.index && doubt != Doubt::Index)
+                violations.push_back(ns.full() + " has lost or gained an index");
         }
         known = now;
     }
-    for (const auto& name : there) violations.push_back("collection " + name + " came from nowhere");
+    for (const auto& name : there)
+        violations.push_back("collection " + name + " came from nowhere");
     doubt_ = Doubt::None;
     return violations;
 }

@@ -1,5 +1,6 @@
-// Writers that remember what they were told. Each owns its documents, so that what must be in the store after a failure is known
-// exactly: the acknowledged state, or what the one write without an answer would have made of it.
+// Writers that remember what they were told. Each owns its documents, so that what must be in the
+// store after a failure is known exactly: the acknowledged state, or what the one write without an
+// answer would have made of it.
 #pragma once
 
 #include "engine/testing/test_engine.h"
@@ -65,13 +66,15 @@ class Writer {
   public:
     Writer(int number, std::uint64_t seed, Ledger& ledger);
 
-    /// Writes until the store gives no answer. `wait_durable` false makes it believe too early: for proving that the check can fail.
+    /// Writes until the store gives no answer. `wait_durable` false makes it believe too early: for
+    /// proving that the check can fail.
     void run(TestEngine& engine, bool wait_durable = true);
 
-    /// Compares with what the store holds (only this writer's documents are in `found`) and takes that over: the write without
-    /// an answer is either wholly there or not at all.
+    /// Compares with what the store holds (only this writer's documents are in `found`) and takes
+    /// that over: the write without an answer is either wholly there or not at all.
     Violations compare(const States& found);
-    /// Sends the last retryable write again: an acknowledged one must change nothing, an unanswered one happens exactly once.
+    /// Sends the last retryable write again: an acknowledged one must change nothing, an unanswered
+    /// one happens exactly once.
     Violations send_again(TestEngine& engine);
 
     int number() const { return number_; }
@@ -105,7 +108,9 @@ class Writer {
     void add_duplicate(Operation& op);
     Result<WriteResult> send(TestEngine& engine, Operation& op, bool wait_durable);
     void apply(const std::vector<Change>& changes);
-    std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n)); }
+    std::int64_t below(std::int64_t n) {
+        return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n));
+    }
 
     int number_;
     std::mt19937_64 random_;

@@ -1,5 +1,5 @@
-// Power cuts at random instants under mixed load through the engine: what was acknowledged is there, everything agrees, and streams
-// go on from the tokens they handed out.
+// Power cuts at random instants under mixed load through the engine: what was acknowledged is
+// there, everything agrees, and streams go on from the tokens they handed out.
 #include "faults/drill.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,8 @@ TEST(PowerCutsCheck, FindsAnEventThatVanished) {
     drill.power_cut_and_on(Survivors::Nothing);
     ASSERT_EQ(shown(drill.check()), "");
     drill.readers()[0]->pretend({"{}", "insert", 7, 0});
-    EXPECT_NE(shown(drill.check()).find("was delivered and is not there any more"), std::string::npos);
+    EXPECT_NE(shown(drill.check()).find("was delivered and is not there any more"),
+              std::string::npos);
 }
 
 TEST(PowerCutsCheck, FindsATimestampUsedTwice) {

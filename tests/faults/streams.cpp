@@ -9,7 +9,8 @@ namespace {
 constexpr std::size_t kEventsMax = 50;
 constexpr std::size_t kBytesMax = std::size_t{1} << 20;
 
-std::shared_ptr<ChangeStream> open_behind(TestEngine& engine, const Namespace& ns, const bson::Document& token) {
+std::shared_ptr<ChangeStream> open_behind(TestEngine& engine, const Namespace& ns,
+                                          const bson::Document& token) {
     WatchSpec spec;
     spec.ns = ns;
     if (!token.view().empty()) spec.options = bson::make("resumeAfter", token);
@@ -95,14 +96,18 @@ std::size_t StreamReader::delivered() const {
     return delivered_.size();
 }
 
-std::vector<StreamReader::Event> StreamReader::read_all(TestEngine& engine, const bson::Document& token, Violations& violations) const {
+std::vector<StreamReader::Event> StreamReader::read_all(TestEngine& engine,
+                                                        const bson::Document& token,
+                                                        Violations& violations) const {
     const auto stream = open_behind(engine, ns_, token);
-    const auto end = bson::to_json(open_behind(engine, ns_, {})->poll(0, kBytesMax).value_or_throw().resume_token);
+    const auto end = bson::to_json(
+        open_behind(engine, ns_, {})->poll(0, kBytesMax).value_or_throw().resume_token);
     std::vector<Event> events;
     for (;;) {
         auto batch = stream->poll(kEventsMax, kBytesMax);
         if (!batch) {
-            violations.push_back(ns_.full() + ": a stream that goes on from a token failed: " + batch.error().message);
+            violations.push_back(ns_.full() + ": a stream that goes on from a token failed: " +
+                                 batch.error().message);
             break;
         }
         for (const auto& event : batch->events) events.push_back(event_of(event));
@@ -119,22 +124,33 @@ Violations StreamReader::replay(TestEngine& engine, const std::vector<Event>& al
     for (const auto& event : all) {
         const bool there = told.count(event.id) != 0;
         if (there == (event.operation == "insert"))
-            violations.push_back(ns_.full() + ": an event '" + event.operation + "' of document " + std::to_string(event.id) + " that is " + (there ? "there" : "not there"));
-        if (event.operation == "delete") told.erase(event.id);
-        else if (event.rev) told[event.id] = *event.rev;
+            violations.push_back(ns_.full() + ": an event '" + event.operation + "' of document " +
+                                 std::to_string(event.id) + " that is " +
+                                 (there ? "there" : "not there"));
+        if (event.operation == "delete")
+            told.erase(event.id);
+        else if (event.rev)
+            told[event.id] = *event.rev;
     }
     std::map<std::int64_t, std::int64_t> stored;
     for (const auto& json : engine.find(ns_)) {
         const auto document = doc(json);
-        stored[document.view()["_id"].to_int64().value_or(-1)] = document.view()["rev"].to_int64().value_or(-1);
+        stored[document.view()["_id"].to_int64().value_or(-1)] =
+            document.view()["rev"].to_int64().value_or(-1);
     }
     for (const auto& [id, rev] : stored) {
-        if (told.count(id) == 0) violations.push_back(ns_.full() + ": the stream says nothing of document " + std::to_string(id));
+        if (told.count(id) == 0)
+            violations.push_back(ns_.full() + ": the stream says nothing of document " +
+                                 std::to_string(id));
         else if (told[id] != rev)
-            violations.push_back(ns_.full() + ": document " + std::to_string(id) + " has rev " + std::to_string(rev) + ", the stream says " + std::to_string(told[id]));
+            violations.push_back(ns_.full() + ": document " + std::to_string(id) + " has rev " +
+                                 std::to_string(rev) + ", the stream says " +
+                                 std::to_string(told[id]));
     }
     for (const auto& [id, rev] : told) {
-        if (stored.count(id) == 0) violations.push_back(ns_.full() + ": the stream tells of document " + std::to_string(id) + ", which is not there");
+        if (stored.count(id) == 0)
+            violations.push_back(ns_.full() + ": the stream tells of document " +
+                                 std::to_string(id) + ", which is not there");
     }
     return violations;
 }
@@ -146,14 +162,19 @@ Violations StreamReader::check(TestEngine& engine) {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < delivered_.size(); ++i) {
         if (i >= all.size() || all[i] != delivered_[i]) {
-            violations.push_back(ns_.full() + ": event " + std::to_string(i) + " (" + delivered_[i].operation + " of " + std::to_string(delivered_[i].id) +
+            violations.push_back(ns_.full() + ": event " + std::to_string(i) + " (" +
+                                 delivered_[i].operation + " of " +
+                                 std::to_string(delivered_[i].id) +
                                  ") was delivered and is not there any more");
             break;
         }
     }
-    if (delivered_.size() + rest.size() != all.size() || !std::equal(rest.rbegin(), rest.rend(), all.rbegin()))
-        violations.push_back(ns_.full() + ": " + std::to_string(delivered_.size()) + " delivered and " + std::to_string(rest.size()) + " behind the last token are not the " +
-                             std::to_string(all.size()) + " events there are");
+    if (delivered_.size() + rest.size() != all.size() ||
+        !std::equal(rest.rbegin(), rest.rend(), all.rbegin()))
+        violations.push_back(ns_.full() + ": " + std::to_string(delivered_.size()) +
+                             " delivered and " + std::to_string(rest.size()) +
+                             " behind the last token are not the " + std::to_string(all.size()) +
+                             " events there are");
     auto replayed = replay(engine, all);
     violations.insert(violations.end(), replayed.begin(), replayed.end());
     return violations;

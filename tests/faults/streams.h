@@ -1,5 +1,5 @@
-// A reader of one collection's change stream that goes on from its last token whenever the store comes back, and the check of
-// what it was handed against what the store holds.
+// A reader of one collection's change stream that goes on from its last token whenever the store
+// comes back, and the check of what it was handed against what the store holds.
 #pragma once
 
 #include "faults/load.h"
@@ -14,14 +14,16 @@ class StreamReader {
     explicit StreamReader(Namespace ns) : ns_(std::move(ns)) {}
     ~StreamReader() { stop(); }
 
-    /// Opens a stream behind the last token and reads on a thread of its own until stop() or an error of the stream.
+    /// Opens a stream behind the last token and reads on a thread of its own until stop() or an
+    /// error of the stream.
     void start(TestEngine& engine);
     void stop();
     /// Why the stream ended, if it did.
     std::optional<Error> error() const;
 
-    /// A new stream from the first token must tell what this one was told, and more; told from the beginning it leads to the state of
-    /// the collection. `behind` then holds what a reader that goes on from its last token would get.
+    /// A new stream from the first token must tell what this one was told, and more; told from the
+    /// beginning it leads to the state of the collection. `behind` then holds what a reader that
+    /// goes on from its last token would get.
     Violations check(TestEngine& engine);
     std::size_t delivered() const;
 
@@ -36,7 +38,8 @@ class StreamReader {
 
   private:
     void read_until_stopped(ChangeStream& stream);
-    std::vector<Event> read_all(TestEngine& engine, const bson::Document& token, Violations& violations) const;
+    std::vector<Event> read_all(TestEngine& engine, const bson::Document& token,
+                                Violations& violations) const;
     Violations replay(TestEngine& engine, const std::vector<Event>& all) const;
 
     Namespace ns_;

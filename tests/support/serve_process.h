@@ -1,4 +1,5 @@
-// `angelia serve` as a child process for tests: a folder and a port of its own, kill -9 and restart.
+// `angelia serve` as a child process for tests: a folder and a port of its own, kill -9 and
+// restart.
 #pragma once
 
 #include "cli/child_process.h"
@@ -26,7 +27,8 @@ std::string program();
 
 class ServeProcess {
   public:
-    explicit ServeProcess(std::string data) : data_(std::move(data)) {}
+    explicit ServeProcess(std::string data, std::vector<std::string> options = {})
+        : data_(std::move(data)), options_(std::move(options)) {}
     /// Starts and waits until it accepts; a restart takes the port of the first start.
     void start();
     void kill();
@@ -36,6 +38,7 @@ class ServeProcess {
 
   private:
     std::string data_;
+    std::vector<std::string> options_;
     int port_ = 0;
     std::optional<cli::ChildProcess> process_;
 };
