@@ -231,5 +231,23 @@ TEST(EngineStreams, ShowDefinitionsWhenExpanded) {
     EXPECT_TRUE(batch.events[2]["collectionUUID"].is(bson::Type::Binary));
 }
 
+TEST(EngineStreams, ACursorWhoseHistoryWasTrimmedSaysSoEachTime) {
+    TestEngine engine;
+    engine.insert(kSource, R"({"_id": 1})");
+    WatchSpec spec;
+    spec.ns = kSource;
+    spec.options = bson::make("startAtOperationTime", engine->oplog().newest_durable());
+    GetMoreSpec more;
+    more.cursor_id = engine->open_change_stream_cursor(spec, 100, {}).value_or_throw().cursor_id;
+    more.ns = kSource;
+    engine.insert(kSource, R"({"_id": 2})");
+    engine->oplog().trim_before(engine->oplog().newest_durable()).value_or_throw();
+    EXPECT_EQ(code_of(engine.get_more(more)), "ChangeStreamHistoryLost");
+    EXPECT_EQ(code_of(engine.get_more(more)), "ChangeStreamHistoryLost");
+    const std::int64_t ids[] = {more.cursor_id};
+    EXPECT_EQ(engine->kill_cursors(kSource, ids).killed.size(), 1u);
+    EXPECT_EQ(code_of(engine.get_more(more)), "CursorNotFound");
+}
+
 }  // namespace
 }  // namespace angelia::engine

@@ -61,7 +61,7 @@ class EngineImpl::StreamWait : public std::enable_shared_from_this<EngineImpl::S
         if (finished_) return;
         const bool over = timed_out_ || engine_.core_.clock().steady_now() >= end_;
         auto batch = cursor_->stream->poll(events_max_, kBatchReplyBytesMax);
-        if (!batch) return finish(std::move(batch).error());
+        if (!batch) return died(std::move(batch).error());
         if (!batch->events.empty() || batch->closed || over) return finish(std::move(*batch));
         cursor_->stream->wake_once([self = shared_from_this()] { self->schedule(); });
     }
@@ -92,6 +92,14 @@ class EngineImpl::StreamWait : public std::enable_shared_from_this<EngineImpl::S
         if (!alive) return done_(Error(ErrorCode::CursorKilled, "cursor was killed"));
         done_(std::move(reply));
     }
+    /// The stream cannot go on, and says why each time it is asked: the cursor stays until it is killed or idle for too long, so that a
+    /// client that asks again is not told that there never was such a cursor.
+    void died(Error error) {
+        if (!begin_finish()) return;
+        engine_.cursors_.check_in(cursor_);
+        done_(std::move(error));
+    }
+    /// The cursor was killed.
     void finish(Error error) {
         if (!begin_finish()) return;
         engine_.cursors_.check_in(cursor_);
