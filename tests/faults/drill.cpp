@@ -25,11 +25,10 @@ std::string shown(const Violations& violations) {
 }
 
 std::vector<std::uint64_t> seeds(int ordinary, int long_run) {
-    const char* first = std::getenv("ANGELIA_FAULT_SEED");
-    const std::uint64_t begin = first != nullptr ? std::strtoull(first, nullptr, 10) : 1;
+    if (const char* one = std::getenv("ANGELIA_TEST_SEED"); one != nullptr) return {std::strtoull(one, nullptr, 10)};
     std::vector<std::uint64_t> out;
     const int count = std::getenv("ANGELIA_LONG") != nullptr ? long_run : ordinary;
-    for (int i = 0; i < count; ++i) out.push_back(begin + static_cast<std::uint64_t>(i));
+    for (int i = 1; i <= count; ++i) out.push_back(static_cast<std::uint64_t>(i));
     return out;
 }
 

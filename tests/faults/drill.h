@@ -8,7 +8,7 @@
 
 namespace angelia::engine::faults {
 
-/// $ANGELIA_FAULT_SEED or 1: where the seeds of a run begin; ANGELIA_LONG asks for more of them.
+/// Seeds of this run: from 1 on, more of them with ANGELIA_LONG; only that one with ANGELIA_TEST_SEED.
 std::vector<std::uint64_t> seeds(int ordinary, int long_run);
 
 /// The first violations as text, one a line; empty = none.
