@@ -3,6 +3,7 @@
 #include "engine/command/commands.h"
 #include "engine/command/cursor_reply.h"
 #include "engine/command/labels.h"
+#include "engine/command/placement.h"
 #include "engine/command/server_state.h"
 
 #include <fmt/format.h>
@@ -28,8 +29,24 @@ Result<GetMoreSpec> parse_get_more(const Call& call) {
     return spec;
 }
 
+/// `id`: the entry that gives the right to answer.
+void answer_get_more(const CallPtr& call, std::uint64_t id, Result<CursorBatch> batch) {
+    if (!call->state().awaits.take(id)) return;
+    if (call->failed(batch)) return;
+    if (auto hit = call->state().fail_points.on_get_more()) {
+        call->fail_point() = std::move(hit);
+        if (call->fail_point()->close_connection) return call->hang_up();
+        if (call->fail_point()->error_code) {
+            Error error(static_cast<ErrorCode>(*call->fail_point()->error_code), "Failing command via 'failGetMoreAfterCursorCheckout' failpoint");
+            if (batch->post_batch_resume_token) add_change_stream_label(error);
+            return call->fail(error);
+        }
+    }
+    call->succeed(cursor_reply(*batch, false));
+}
+
 Result<void> get_more(const CallPtr& call) {
-    ANGELIA_TRY_ASSIGN(const auto spec, parse_get_more(*call));
+    ANGELIA_TRY_ASSIGN(auto spec, parse_get_more(*call));
     auto& state = call->state();
     state.operations.get_more.fetch_add(1, std::memory_order_relaxed);
     call->release_request();
@@ -41,20 +58,13 @@ Result<void> get_more(const CallPtr& call) {
         call->fail(error);
     });
     if (id == 0) return Error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down");
-    call->engine().get_more(spec, [call, id](Result<CursorBatch> batch) {
-        if (!call->state().awaits.take(id)) return;
-        if (call->failed(batch)) return;
-        if (auto hit = call->state().fail_points.on_get_more()) {
-            call->fail_point() = std::move(hit);
-            if (call->fail_point()->close_connection) return call->hang_up();
-            if (call->fail_point()->error_code) {
-                Error error(static_cast<ErrorCode>(*call->fail_point()->error_code), "Failing command via 'failGetMoreAfterCursorCheckout' failpoint");
-                if (batch->post_batch_resume_token) add_change_stream_label(error);
-                return call->fail(error);
-            }
-        }
-        call->succeed(cursor_reply(*batch, false));
-    });
+    const auto answer = [call, id](Result<CursorBatch> batch) { answer_get_more(call, id, std::move(batch)); };
+    // A wait is only given for change streams, which answer at once or wait without a thread; other cursors may have much to read.
+    if (spec.max_wait || !may_take_long(call->engine(), spec.ns, bson::DocumentView())) {
+        call->engine().get_more(spec, answer);
+    } else {
+        call->engine().workers().post([call, answer, shared = std::make_shared<const GetMoreSpec>(std::move(spec))] { call->engine().get_more(*shared, answer); });
+    }
     return {};
 }
 
