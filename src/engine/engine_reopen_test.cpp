@@ -129,6 +129,32 @@ TEST(Durability, UnacknowledgedWritesAnswerAtOnce) {
     EXPECT_EQ(engine.count(kKept), 1);
 }
 
+TEST(FullStore, AFailedCommitChangesNothing) {
+    auto options = memory_options();
+    options.storage.memory_bytes_max = std::size_t{16} << 20;
+    TestEngine engine(std::move(options));
+    engine.create_index(kKept, index_spec("a_1", R"({"a": 1})")).value_or_throw();
+    const std::string filler(100'000, 'x');
+    std::int32_t inserted = 0;
+    auto outcome = engine.insert(kKept, bson::make("_id", inserted, "a", inserted, "x", filler));
+    while (!outcome.error && inserted < 1000) {
+        ++inserted;
+        outcome = engine.insert(kKept, bson::make("_id", inserted, "a", inserted, "x", filler));
+    }
+    EXPECT_EQ(code_of(outcome), "OutOfDiskSpace");
+    const std::string large(500'000, 'y');
+    EXPECT_EQ(code_of(engine.insert({"test", "more"}, bson::make("_id", std::int32_t{1}, "x", large))), "OutOfDiskSpace");
+    WriteRequest retried;
+    retried.retry = RetryKey{doc(R"({"id": 1})"), 1};
+    retried.writes.push_back(insert_write(kKept, bson::make("_id", std::int32_t{-1}, "x", large)));
+    EXPECT_EQ(code_of(engine.write(std::move(retried))), "OutOfDiskSpace");
+    // Reads go on and show exactly what was acknowledged.
+    EXPECT_EQ(engine.count(kKept), inserted);
+    EXPECT_EQ(engine.find(kKept, R"({"a": {"$gte": 0}})", "{}", R"({"_id": 1})").size(), static_cast<std::size_t>(inserted));
+    EXPECT_EQ(engine->list_collections("test").size(), 1u);
+    EXPECT_EQ(engine.validate(kKept), "valid");
+}
+
 TEST(Close, RefusesWhatComesLater) {
     TestEngine engine;
     engine.insert(kKept, R"({"_id": 1})");

@@ -37,6 +37,15 @@ Result<void> accept_sessions(const CallPtr& call) {
     return {};
 }
 
+/// The cursors of an ended session go with it; its retry records stay, a late retry must still find them.
+Result<void> end_sessions(const CallPtr& call) {
+    const auto list = (*call->body().begin()).value;
+    if (list.is(bson::Type::Array))
+        for (const auto& element : list.as_document())
+            if (element.value.is(bson::Type::Document)) call->engine().end_session(element.value.as_document());
+    return accept_sessions(call);
+}
+
 Result<void> refuse_transaction_end(const CallPtr& call) {
     if (!call->generic().txn_number)
         return Error(ErrorCode::CommandFailed, fmt::format("{} must be run within a transaction", call->entry().name));
@@ -47,10 +56,10 @@ Result<void> refuse_transaction_end(const CallPtr& call) {
 
 extern const CommandEntry kStartSessionCommand{.name = "startSession", .handler = start_session, .help = "a new session id"};
 extern const CommandEntry kEndSessionsCommand{
-    .name = "endSessions", .handler = accept_sessions, .flags = kApiVersion1 | kDuringShutdown, .help = "says that sessions are no longer used"};
+    .name = "endSessions", .handler = end_sessions, .flags = kApiVersion1 | kDuringShutdown, .help = "says that sessions are no longer used"};
 extern const CommandEntry kRefreshSessionsCommand{
     .name = "refreshSessions", .handler = accept_sessions, .flags = kApiVersion1, .help = "says that sessions are still used"};
-extern const CommandEntry kKillSessionsCommand{.name = "killSessions", .handler = accept_sessions, .help = "ends sessions"};
+extern const CommandEntry kKillSessionsCommand{.name = "killSessions", .handler = end_sessions, .help = "ends sessions"};
 extern const CommandEntry kKillAllSessionsCommand{.name = "killAllSessions", .handler = accept_sessions, .help = "ends the sessions of users"};
 extern const CommandEntry kKillAllSessionsByPatternCommand{
     .name = "killAllSessionsByPattern", .handler = accept_sessions, .help = "ends the sessions that match"};
