@@ -32,9 +32,9 @@ class EngineImpl::StreamWait : public std::enable_shared_from_this<EngineImpl::S
         : engine_(engine), cursor_(std::move(cursor)), events_max_(events_max), end_(end), done_(std::move(done)) {}
 
     void begin(milliseconds wait) {
-        run_steps();
-        if (finished_) return;
+        // First of all: set any later it could land on the next getMore of this cursor.
         engine_.cursors_.set_on_kill(cursor_, [self = shared_from_this()](Error error) { self->finish(std::move(error)); });
+        run_steps();
         std::lock_guard lock(mutex_);
         if (finished_) return;
         timer_ = engine_.timers_.post_after(wait, [self = shared_from_this()] {

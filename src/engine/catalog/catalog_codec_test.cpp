@@ -47,7 +47,7 @@ TEST(CatalogFormat, ACollectionWithEveryKindOfIndex) {
     collection->indexes.push_back(make_index(6, partial, false).value_or_throw());
     const auto stored = encode_collection(*collection);
     EXPECT_EQ(text(stored),
-              R"({"id":3,"db":"db","name":"c","uuid":{"$uuid":"00000000-0000-0000-0000-000000000000"},"options":{"comment":"x"},"indexes":[)"
+              R"({"id":3,"db":"db","name":"c","uuid":{"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}},"options":{"comment":"x"},"indexes":[)"
               R"({"id":4,"name":"_id_","key":{"_id":1},"unique":true,"sparse":false,"multikey":false},)"
               R"({"id":5,"name":"a_1","key":{"a":1},"unique":false,"sparse":true,"multikey":true,"ttl":60,"extra":{"hidden":true}},)"
               R"({"id":6,"name":"b_1","key":{"b":-1},"unique":true,"sparse":false,"multikey":false,"partial":{"b":{"$gt":0}}}]})");
