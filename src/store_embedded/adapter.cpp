@@ -9,6 +9,7 @@
 #include "store_embedded/write_list.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace angelia::store_embedded {
 
@@ -275,7 +276,11 @@ Result<void> EmbeddedStore::close() {
     for (const auto& weak : watches) {
         if (const auto watch = weak.lock()) watch->close();
     }
-    if (lane != nullptr) lane->stop(StopMode::Drop);
+    if (lane != nullptr && lane->on_own_thread()) {
+        std::thread([lane] { lane->stop(StopMode::Drop); }).detach();  // closed in a callback: the lane cannot wait for itself
+    } else if (lane != nullptr) {
+        lane->stop(StopMode::Drop);
+    }
     return lease_.release();
 }
 

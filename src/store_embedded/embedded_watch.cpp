@@ -98,7 +98,8 @@ void EmbeddedWatch::woken() {
 
 void EmbeddedWatch::run_on_lane() { run_steps(true); }
 
-// One thread reads at a time; who comes meanwhile leaves word. A writer reads one batch, if nobody holds it up; the lane does the rest.
+// One thread reads at a time; who comes meanwhile leaves word. A writer reads one batch, if nobody holds it up; the lane does the rest,
+// batch by batch, so that other watches get their turn.
 void EmbeddedWatch::run_steps(bool on_lane) {
     if (steps_wanted_.fetch_add(1) != 0) return;
     int wanted = 1;
@@ -113,11 +114,10 @@ void EmbeddedWatch::run_steps(bool on_lane) {
             }
             if (running.owns_lock()) more = !closed_ && step();
         }
-        if (more && !on_lane) {
+        if (more) {
             steps_wanted_ = 0;
             return post(&EmbeddedWatch::run_on_lane);
         }
-        if (more) steps_wanted_.fetch_add(1);
     } while ((wanted = steps_wanted_.fetch_sub(wanted) - wanted) != 0);
 }
 

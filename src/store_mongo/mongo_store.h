@@ -22,7 +22,8 @@ struct Learned {
 /// How much longer than the server may wait the reply to a getMore may take; then the connection is given up. Tests make it short.
 inline constexpr milliseconds kReplyGrace{10'000};
 
-/// Threads: safe.
+/// `CallOptions::timeout` bounds reads (maxTimeMS), waiting for majority (wtimeout) and waiting for a connection; a server that stops
+/// answering is noticed after the address's socketTimeoutMS, 40 s unless it says otherwise. Threads: safe.
 class MongoStore final : public StoreAdapter {
   public:
     /// Connects and asks for a sign of life. Errors: FailedToParse (bad address), HostUnreachable, AuthenticationFailed.

@@ -159,7 +159,8 @@ struct WatchRequest {
     milliseconds max_wait{2500};                   ///< heartbeat: at most so long without a reply
 };
 
-/// What a watch tells its owner; called one after another, never at the same time, from a thread of the adapter: hand work on, do no I/O.
+/// What a watch tells its owner; called one after another, never at the same time, from a thread of the adapter or, on an embedded store in
+/// memory, inside the store call of the thread that wrote: hand work on, do no I/O, take no lock that is held during store calls.
 struct WatchEvents {
     /// A reply of the server, also an empty one (the first after on_started, and heartbeats). `token`: adopt it once all of `events` were handed over.
     std::function<void(std::vector<bson::Document> events, const bson::Document& token)> on_batch;
