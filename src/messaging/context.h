@@ -63,7 +63,7 @@ class Context {
     std::atomic<bool> stopping{false};   ///< no intake any more
 
     /// Queues, memory: bounds of this node.
-    static constexpr std::size_t kWaitingMax = 10'000;              ///< messages waiting locally, per kind
+    static constexpr std::size_t kWaitingMax = 50'000;              ///< messages waiting locally, per kind
     static constexpr std::size_t kWaitingBytesMax = 64u << 20;
 
     void log(LogLevel level, const std::string& text) const;

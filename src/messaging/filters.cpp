@@ -45,7 +45,7 @@ bson::Document exclusive_poll_filter(const Context& context, const PollTerms& te
 
 bson::Document broadcast_poll_filter(const Context& context, const PollTerms& terms) {
     bson::Builder b;
-    b.add("exclusive", make("$ne", true));
+    b.add("exclusive", make("$in", array(Null{}, false)));
     b.add("processed_by", make("$ne", context.self));
     add_common(b, context, terms);
     b.open_array("$or");

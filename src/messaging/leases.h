@@ -26,7 +26,7 @@ class Leases {
     /// Settled, or given up.
     void drop(const bson::ObjectId& id);
 
-    /// Extends everything held; runs on the background executor. Counts and marks what was lost.
+    /// Extends everything held; runs on the lane: a long poll must not delay it. Counts and marks what was lost.
     void renew();
 
     std::size_t held_count() const;

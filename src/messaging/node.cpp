@@ -110,7 +110,7 @@ Result<void> Node::start() {
         if (!use_streams) streams.use_polling_only("the server has none");
         tick();
         context.post_after(context.run.background, context.options.heartbeat, [this] { beat(); });
-        if (context.at_least_once) context.post_after(context.run.background, context.options.lease / 3, [this] { renew(); });
+        if (context.at_least_once) context.post_after(context.run.lane, context.options.lease / 3, [this] { renew(); });
     });
     return {};
 }
@@ -178,7 +178,7 @@ void Node::beat() {
 void Node::renew() {
     if (context.stopping && leases.held_count() == 0) return;
     leases.renew();
-    context.post_after(context.run.background, context.options.lease / 3, [this] { renew(); });
+    context.post_after(context.run.lane, context.options.lease / 3, [this] { renew(); });
 }
 
 void Node::look_again() {

@@ -52,7 +52,7 @@ bool Polls::look(Kinds kinds) {
     terms.waited_answers = answers_.waited_ids(kNamedMax);
     if (terms.topics.empty() && terms.waited_answers.empty()) return true;
     context_.metrics.add(Counter::polls);
-    const std::size_t limit = context_.options.window;
+    const std::size_t limit = batch_size();
     Kinds full = 0;
     const auto one = [&](bool exclusive) {
         terms.now_millis = context_.server_millis();
@@ -70,6 +70,14 @@ bool Polls::look(Kinds kinds) {
     return true;
 }
 
+/// The window, and up to ten of them while messages are small: a look at a large backlog costs about the same for both.
+std::size_t Polls::batch_size() const {
+    constexpr double kBatchBytes = 4.0 * (1u << 20);
+    const std::size_t window = context_.options.window;
+    if (mean_bytes_ <= 0) return window;
+    return std::clamp(static_cast<std::size_t>(kBatchBytes / mean_bytes_), window, 10 * window);
+}
+
 std::optional<std::size_t> Polls::find(bson::Document filter, std::size_t limit) {
     auto found = context_.store.find({context_.main, std::move(filter), {}, poll_sort(), 0, static_cast<std::int64_t>(limit)}, {});
     if (!found) {
@@ -79,7 +87,12 @@ std::optional<std::size_t> Polls::find(bson::Document filter, std::size_t limit)
     }
     std::vector<bson::DocumentView> views;
     views.reserve(found->size());
-    for (const auto& document : *found) views.push_back(document.view());
+    std::size_t bytes = 0;
+    for (const auto& document : *found) {
+        views.push_back(document.view());
+        bytes += document.size_bytes();
+    }
+    if (!views.empty()) mean_bytes_ = static_cast<double>(bytes) / static_cast<double>(views.size());
     const auto taken = intake_.offer(views, Source::Poll);
     context_.metrics.add(Counter::poll_found, static_cast<std::int64_t>(taken));
     if (streams_live_ && any_succeeded_) context_.metrics.add(Counter::rescued, static_cast<std::int64_t>(taken));

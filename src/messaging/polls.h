@@ -39,7 +39,9 @@ class Polls {
     std::atomic<Kinds> requested_{kAll};
     std::atomic<bool> posted_{false};
     std::atomic<bool> streams_live_{false};
+    std::size_t batch_size() const;
     SteadyTime last_{};              // background executor only
+    double mean_bytes_ = 0;          // of a found document; background executor only
     bool any_succeeded_ = false;     // background executor only
 };
 

@@ -33,8 +33,8 @@ enum class IndexSet : std::uint8_t {
 /// Where a node's work runs. All of them or none: what is not given, the node makes itself at start() and ends at stop().
 /// The first three run one function at a time; none of them ever runs a listener except `handlers`.
 struct Executors {
-    std::shared_ptr<Executor> lane;        ///< claims
-    std::shared_ptr<Executor> background;  ///< polls, lease renewal, heartbeat, stream (re)builds
+    std::shared_ptr<Executor> lane;        ///< claims and lease renewal
+    std::shared_ptr<Executor> background;  ///< polls, heartbeat, stream (re)builds
     std::shared_ptr<Executor> settle;      ///< marks, deletions and lock releases that no handler thread wrote itself
     std::shared_ptr<Executor> handlers;    ///< listeners
     std::shared_ptr<Executor> callbacks;   ///< callbacks of request_async

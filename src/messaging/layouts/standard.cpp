@@ -25,8 +25,9 @@ LayoutNames standard_layout(std::string_view queue) {
     names.locks = names.main + "_lck";
     names.participants = names.main + "_participants";
 
-    // Polls sort by priority and timestamp; the rest of their filter is read from the documents, nearly all of which match.
-    names.own_indexes.push_back(plain_index("priority_1_timestamp_1", bson::make("priority", up, "timestamp", up)));
+    // Polls ask for exclusive ones or for the others, by priority and timestamp; the rest of their filter is read from the documents. No
+    // part of it changes with a mark, so that marking costs no index write.
+    names.own_indexes.push_back(plain_index("exclusive_1_priority_1_timestamp_1", bson::make("exclusive", up, "priority", up, "timestamp", up)));
     names.own_indexes.push_back(end_of_life_index());
 
     auto& all = names.morphium_indexes;
