@@ -15,7 +15,7 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
 
 std::vector<std::uint64_t> seeds() {
     if (const auto one = number_from_environment("ANGELIA_SIM_SEED", 0)) return {one};
-    std::vector<std::uint64_t> all(number_from_environment("ANGELIA_SIM_SEEDS", 300));
+    std::vector<std::uint64_t> all(number_from_environment("ANGELIA_SIM_SEEDS", std::getenv("ANGELIA_LONG") ? 3000 : 300));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i + 1;
     return all;
 }
