@@ -71,11 +71,10 @@ bool Claims::claim_some() {
     if (room == 0) return false;
     auto works = intake_.take_candidates(room);
     if (works.empty()) return false;
-    claim(std::move(works));
+    send(std::move(works), nullptr);
+    claimed_();
     return intake_.candidate_count() != 0;
 }
-
-void Claims::claim(std::vector<WorkPtr> works) { send(std::move(works), nullptr); }
 
 void Claims::send(std::vector<WorkPtr> works, const std::unordered_map<bson::ObjectId, bson::Document>* take_over) {
     const ClaimTerms terms{context_.server_millis(), context_.options.lease};

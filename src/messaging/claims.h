@@ -23,7 +23,11 @@ std::optional<bson::Document> take_over_filter(bson::DocumentView lock, std::int
 class Claims {
   public:
     Claims(Context& context, Intake& intake, Leases& leases) : context_(context), intake_(intake), leases_(leases) {}
-    void set_poll_hook(std::function<void(bool soon)> poll) { poll_ = std::move(poll); }
+    /// `poll`: look at the collection; `claimed`: after each round of claims.
+    void set_hooks(std::function<void(bool soon)> poll, std::function<void()> claimed) {
+        poll_ = std::move(poll);
+        claimed_ = std::move(claimed);
+    }
 
     /// There are candidates, or there is room again.
     void wake();
@@ -34,7 +38,6 @@ class Claims {
   private:
     void pump();
     bool claim_some();
-    void claim(std::vector<WorkPtr> works);
     void try_take_over(std::vector<WorkPtr> locked);
     void send(std::vector<WorkPtr> works, const std::unordered_map<bson::ObjectId, bson::Document>* take_over);
     void remember_lost(const bson::ObjectId& id, std::int64_t until_millis);
@@ -43,6 +46,7 @@ class Claims {
     Intake& intake_;
     Leases& leases_;
     std::function<void(bool)> poll_;
+    std::function<void()> claimed_;
     std::atomic<bool> posted_{false};
 
     static constexpr std::size_t kLostMax = 10'000;

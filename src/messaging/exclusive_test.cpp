@@ -455,6 +455,29 @@ TEST(Exclusive, MoreUrgentMessagesGoFirst) {
     EXPECT_EQ(order, (std::vector<std::string>{"5", "500", "1000"}));
 }
 
+// Field report "Take rate and backlog": the next batch is fetched when the last one is nearly through, not at the next fallback.
+TEST(Exclusive, LargeBacklogIsWorkedOffWithoutWaitingForTheFallbackPoll) {
+    SimCluster cluster(11);
+    auto& sender = cluster.start("sender");
+    for (int round = 0; round < 8; ++round) {
+        std::vector<Message> jobs(1000);
+        for (auto& job : jobs) {
+            job.topic = "job";
+            job.exclusive = true;
+            job.priority = round % 3;
+        }
+        sender.bus->publish(std::move(jobs)).value_or_throw();
+    }
+    std::map<std::string, int> handled;
+    for (const char* id : {"a", "b"}) {
+        cluster.start(id, {.fallback_poll = 300s}).bus->listen("job", [&](const Message& m) { ++handled[m.id.to_hex()]; }).value_or_throw();
+    }
+    cluster.pass(2s);
+    EXPECT_EQ(handled.size(), 8000u);
+    for (const auto& [id, times] : handled) EXPECT_EQ(times, 1) << id;
+    EXPECT_EQ(cluster.count("msg") + cluster.count("msg_lck"), 0u);
+}
+
 // Batching: all steps take lists.
 TEST(Exclusive, FiveHundredWaitingMessagesCostFewerThanThirtyStoreCalls) {
     SimCluster cluster;

@@ -28,9 +28,14 @@ void Node::wire() {
                           },
                       .expired = [this](std::vector<WorkPtr> works) { settler.delete_expired(works); },
                       .pull_ready = [this](const std::string&) { pull.wake_all(); }});
-    settler.set_hooks({.room = [this] { claims.wake(); }, .poll = poll, .retry_in = [this](milliseconds delay) { polls.request_in(delay); }});
+    settler.set_hooks({.room =
+                           [this] {
+                               claims.wake();
+                               polls.next_batch_if_low();
+                           },
+                       .poll = poll, .retry_in = [this](milliseconds delay) { polls.request_in(delay); }});
     runner.set_poll_hook(poll);
-    claims.set_poll_hook(poll);
+    claims.set_hooks(poll, [this] { polls.next_batch_if_low(); });
     streams.set_hooks({.poll =
                            [this](bool soon) {
                                polls.request(soon);

@@ -5,6 +5,12 @@
 #include <algorithm>
 
 namespace angelia::messaging {
+namespace {
+
+constexpr std::size_t kNamedMax = 1000;           // ids named in a filter
+constexpr std::size_t kLowMark = kNamedMax / 2;   // a further batch is fetched when no more than these are in progress: all are named then
+
+}  // namespace
 
 void Polls::request(bool soon) { request(soon, kAll); }
 
@@ -15,6 +21,11 @@ void Polls::request(bool soon, Kinds kinds) {
         posted_ = false;
         if (const Kinds wanted = requested_.exchange(0)) run(wanted);
     });
+}
+
+void Polls::next_batch_if_low() {
+    if (more_ == 0 || intake_.in_progress_count() > kLowMark) return;
+    if (const Kinds kinds = more_.exchange(0)) request(true, kinds);
 }
 
 void Polls::request_in(milliseconds delay) {
@@ -48,7 +59,6 @@ bool Polls::look(Kinds kinds) {
     for (auto& topic : subscriptions->topics()) {
         if (subscriptions->paused.count(topic) == 0) terms.topics.push_back(std::move(topic));
     }
-    constexpr std::size_t kNamedMax = 1000;  // ids named in a filter
     terms.waited_answers = answers_.waited_ids(kNamedMax);
     if (terms.topics.empty() && terms.waited_answers.empty()) return true;
     context_.metrics.add(Counter::polls);
@@ -60,13 +70,16 @@ bool Polls::look(Kinds kinds) {
         terms.malformed = intake_.malformed_ids();
         const auto found = find(exclusive ? exclusive_poll_filter(context_, terms) : broadcast_poll_filter(context_, terms), limit);
         if (!found) return false;
-        if (*found >= limit) full |= exclusive ? kExclusive : kOthers;
+        const bool through = found->taken == 0 && intake_.in_progress_count() == 0;  // full of what nobody here can act on
+        if (found->documents >= limit && !through) full |= exclusive ? kExclusive : kOthers;
         return true;
     };
     if ((kinds & kExclusive) != 0 && !terms.topics.empty() && !one(true)) return false;
     if ((kinds & kOthers) != 0 && !one(false)) return false;
-    // There may be more, but only as much of it is fetched as waits here for its turn already.
-    if (full != 0) request(intake_.candidate_count() < 10 * limit, full);
+    if (full != 0) {
+        more_ |= full;
+        next_batch_if_low();
+    }
     return true;
 }
 
@@ -78,7 +91,7 @@ std::size_t Polls::batch_size() const {
     return std::clamp(static_cast<std::size_t>(kBatchBytes / mean_bytes_), window, 10 * window);
 }
 
-std::optional<std::size_t> Polls::find(bson::Document filter, std::size_t limit) {
+std::optional<Polls::Found> Polls::find(bson::Document filter, std::size_t limit) {
     auto found = context_.store.find({context_.main, std::move(filter), {}, poll_sort(), 0, static_cast<std::int64_t>(limit)}, {});
     if (!found) {
         context_.metrics.add(Counter::poll_errors);
@@ -96,8 +109,7 @@ std::optional<std::size_t> Polls::find(bson::Document filter, std::size_t limit)
     const auto taken = intake_.offer(views, Source::Poll);
     context_.metrics.add(Counter::poll_found, static_cast<std::int64_t>(taken));
     if (streams_live_ && any_succeeded_) context_.metrics.add(Counter::rescued, static_cast<std::int64_t>(taken));
-    // A batch of which nothing could be taken must not be fetched again at once.
-    return taken == 0 ? 0 : found->size();
+    return Found{found->size(), taken};
 }
 
 }  // namespace angelia::messaging

@@ -17,6 +17,8 @@ class Polls {
     void request(bool soon);
     /// From the timer: polls if somebody asked, `must` says so, or the fallback interval has passed.
     void tick(bool must);
+    /// Some of what was taken is through: fetches the next batch if the last one was full and little of it is left.
+    void next_batch_if_low();
     /// Messages that wait for a time of ours: look again after `delay`.
     void request_in(milliseconds delay);
     /// Whether a poll has succeeded since start(); called once when it did.
@@ -24,12 +26,16 @@ class Polls {
     void set_streams_live(bool live) { streams_live_ = live; }
 
   private:
+    struct Found {
+        std::size_t documents = 0;
+        std::size_t taken = 0;
+    };
     using Kinds = unsigned;
     static constexpr Kinds kExclusive = 1, kOthers = 2, kAll = 3;
     void request(bool soon, Kinds kinds);
     void run(Kinds kinds);
     bool look(Kinds kinds);
-    std::optional<std::size_t> find(bson::Document filter, std::size_t limit);
+    std::optional<Found> find(bson::Document filter, std::size_t limit);
 
     Context& context_;
     Registry& registry_;
@@ -37,6 +43,7 @@ class Polls {
     Answers& answers_;
     std::function<void()> first_poll_;
     std::atomic<Kinds> requested_{kAll};
+    std::atomic<Kinds> more_{0};     // the last batch of these was full
     std::atomic<bool> posted_{false};
     std::atomic<bool> streams_live_{false};
     std::size_t batch_size() const;
