@@ -25,14 +25,20 @@ std::string shown(const Violations& violations) {
 }
 
 std::vector<std::uint64_t> seeds(int ordinary, int long_run) {
-    if (const char* one = std::getenv("ANGELIA_TEST_SEED"); one != nullptr) return {std::strtoull(one, nullptr, 10)};
+    if (const char* one = std::getenv("ANGELIA_TEST_SEED"); one != nullptr)
+        return {std::strtoull(one, nullptr, 10)};
     std::vector<std::uint64_t> out;
     const int count = std::getenv("ANGELIA_LONG") != nullptr ? long_run : ordinary;
     for (int i = 1; i <= count; ++i) out.push_back(static_cast<std::uint64_t>(i));
     return out;
 }
 
-Drill::Drill(std::uint64_t seed) : seed_(seed), disk_(seed), expiring_(ledger_) {
+Drill::Drill(std::uint64_t seed, std::uint64_t oplog_bytes_max)
+    : seed_(seed),
+      oplog_bytes_max_(oplog_bytes_max),
+      disk_(seed),
+      expiring_(ledger_),
+      lists_(ledger_) {
     for (int i = 0; i < kWriters; ++i)
         writers_.push_back(std::make_unique<Writer>(i, seed, ledger_));
     for (int c = 0; c < kCollections; ++c)
@@ -52,6 +58,7 @@ EngineOptions Drill::options() {
     options.storage.resume_retry = milliseconds(2);
     // Every other seed reads its streams from the store's files rather than from memory.
     if (seed_ % 2 == 0) options.storage.tail_bytes_max = 16 << 10;
+    if (oplog_bytes_max_ != 0) options.storage.oplog_bytes_max = oplog_bytes_max_;
     return options;
 }
 
@@ -68,6 +75,7 @@ void Drill::start_load(bool wait_durable) {
             [this, &writer, wait_durable] { writer->run(*engine_, wait_durable); });
     threads_.emplace_back([this] { expiring_.run(*engine_); });
     threads_.emplace_back([this] { catalog_.run(*engine_); });
+    threads_.emplace_back([this] { lists_.run(*engine_); });
     threads_.emplace_back([this, first = loose_next_] { write_loosely(*engine_, ledger_, first); });
     loose_next_ += 10'000'000;
     // Tables and manifests are in the making, too; the outcome of a compaction is nobody's promise.
@@ -156,8 +164,11 @@ Violations Drill::check() {
     append(violations, check_writers());
     append(violations, expiring_.check(*engine_));
     append(violations, catalog_.check(*engine_));
+    append(violations, lists_.check(*engine_));
     append(violations, check_collections());
-    for (auto& reader : readers_) append(violations, reader->check(*engine_));
+    for (auto& reader : readers_)
+        append(violations,
+               oplog_bytes_max_ == 0 ? reader->check(*engine_) : reader->check_trimmed(*engine_));
     append(violations, ledger_.times.take_violations());
     return violations;
 }

@@ -8,7 +8,8 @@
 
 namespace angelia::engine::faults {
 
-/// Seeds of this run: from 1 on, more of them with ANGELIA_LONG; only that one with ANGELIA_TEST_SEED.
+/// Seeds of this run: from 1 on, more of them with ANGELIA_LONG; only that one with
+/// ANGELIA_TEST_SEED.
 std::vector<std::uint64_t> seeds(int ordinary, int long_run);
 
 /// The first violations as text, one a line; empty = none.
@@ -16,7 +17,8 @@ std::string shown(const Violations& violations);
 
 class Drill {
   public:
-    explicit Drill(std::uint64_t seed);
+    /// `oplog_bytes_max` 0: the default, which none of these tests fills.
+    explicit Drill(std::uint64_t seed, std::uint64_t oplog_bytes_max = 0);
     ~Drill();
 
     void open();
@@ -46,6 +48,7 @@ class Drill {
     Violations check_collections();
 
     std::uint64_t seed_;
+    std::uint64_t oplog_bytes_max_;
     testing_support::TempFolder folder_;
     storage::testing::FaultEnvironment disk_;
     ManualClock clock_;
@@ -53,6 +56,7 @@ class Drill {
     std::vector<std::unique_ptr<Writer>> writers_;
     ExpiringWriter expiring_;
     CatalogWriter catalog_;
+    ListWriter lists_;
     std::vector<std::unique_ptr<StreamReader>> readers_;
     std::int64_t loose_next_ = 0;
     std::vector<std::thread> threads_;

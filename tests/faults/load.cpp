@@ -5,11 +5,14 @@ namespace angelia::engine::faults {
 using namespace testing_support;
 
 const Namespace kExpiring{"load", "expiring"};
+const Namespace kLists{"load", "lists"};
 const Namespace kLoose{"load", "loose"};
 
 namespace {
 
 constexpr std::int64_t kUniquePerWriter = 1'000'000'000;
+constexpr std::int64_t kListLength = 1300;  // more than one batch
+constexpr std::int64_t kListsPerRound = 4;
 constexpr std::int64_t kFarFuture = 4'000'000'000'000;  // ms
 
 bson::Document document_of(const Key& key, int writer, const State& state) {
@@ -100,6 +103,7 @@ void make_collections(TestEngine& engine) {
     auto expiring = index_spec("at_1", R"({"at": 1})");
     expiring.expire_after_seconds = 0;
     engine.create_index(kExpiring, std::move(expiring)).value_or_throw();
+    engine.create_index(kLists, index_spec("l_1", R"({"l": 1})")).value_or_throw();
     engine.create(kLoose).value_or_throw();
 }
 
@@ -409,6 +413,53 @@ Violations CatalogWriter::check(TestEngine& engine) {
     for (const auto& name : there)
         violations.push_back("collection " + name + " came from nowhere");
     doubt_ = Doubt::None;
+    return violations;
+}
+
+Result<WriteResult> ListWriter::send(TestEngine& engine, std::int64_t list) const {
+    WriteRequest request;
+    for (std::int64_t i = 0; i < kListLength; ++i)
+        request.writes.push_back(
+            insert_write(kLists, bson::make("_id", list * 10'000 + i, "l", list)));
+    request.retry = RetryKey{bson::make("id", "lists"), list + 1};
+    return engine.write(std::move(request));
+}
+
+void ListWriter::run(TestEngine& engine) {
+    for (std::int64_t i = 0; i < kListsPerRound; ++i) {
+        doubt_ = next_++;
+        const auto result = send(engine, *doubt_);
+        if (!result || result->outcomes.back().error || result->outcomes.back().skipped) return;
+        doubt_.reset();
+        ++ledger_.acknowledged;
+    }
+}
+
+Violations ListWriter::check(TestEngine& engine) {
+    Violations violations;
+    const auto count = [&](std::int64_t list) {
+        return engine.count(kLists, "{\"l\": " + std::to_string(list) + "}");
+    };
+    if (doubt_) {
+        // What is there is a beginning: its length is the number of the first one that is missing.
+        const auto there = count(*doubt_);
+        const auto below = engine.count(
+            kLists, "{\"l\": " + std::to_string(*doubt_) +
+                        ", \"_id\": {\"$lt\": " + std::to_string(*doubt_ * 10'000 + there) + "}}");
+        if (there != below) violations.push_back("list " + std::to_string(*doubt_) + " has a hole");
+        const auto result = send(engine, *doubt_);
+        if (!result)
+            violations.push_back("a list sent again was refused: " + result.error().message);
+        else if (result->outcomes.back().error)
+            violations.push_back("a list sent again failed: " +
+                                 result->outcomes.back().error->message);
+        doubt_.reset();
+    }
+    for (std::int64_t list = 0; list < next_; ++list) {
+        if (const auto there = count(list); there != kListLength)
+            violations.push_back("list " + std::to_string(list) + " has " + std::to_string(there) +
+                                 " documents");
+    }
     return violations;
 }
 

@@ -22,6 +22,7 @@ inline constexpr int kCollections = 3;
 Namespace loaded(int collection);
 /// Holds a TTL index on `at`.
 extern const Namespace kExpiring;
+extern const Namespace kLists;
 /// Written without waiting for the sync; only its timestamps are promised something.
 extern const Namespace kLoose;
 
@@ -156,6 +157,21 @@ class CatalogWriter {
     std::map<std::int64_t, Known> known_;
     Doubt doubt_ = Doubt::None;
     std::int64_t next_ = 0;
+};
+
+/// Long ordered lists as drivers send them: too long for one batch, so a cut may leave a beginning
+/// of one; sent again it is completed.
+class ListWriter {
+  public:
+    explicit ListWriter(Ledger& ledger) : ledger_(ledger) {}
+    void run(TestEngine& engine);
+    Violations check(TestEngine& engine);
+
+  private:
+    Result<WriteResult> send(TestEngine& engine, std::int64_t list) const;
+    Ledger& ledger_;
+    std::int64_t next_ = 0;
+    std::optional<std::int64_t> doubt_;
 };
 
 /// Inserts without waiting for durability and remembers the times it was told.

@@ -32,7 +32,24 @@ TEST_P(PowerCuts, TakeNothingThatWasAcknowledged) {
     EXPECT_GT(delivered, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, PowerCuts, ::testing::ValuesIn(seeds(20, 200)));
+TEST_P(PowerCuts, WhileTheOplogIsTrimmedLeaveNoStreamSilentlyShorter) {
+    const auto seed = GetParam();
+    std::cout << "seed " << seed << std::endl;
+    std::mt19937_64 random(seed + 500);
+    Drill drill(seed, 256 << 10);
+    drill.open();
+    for (int round = 0; round < 2; ++round) {
+        drill.start_load();
+        drill.wait_for(100 + random() % 300);
+        drill.power_cut_and_on(random() % 2 == 0 ? Survivors::Nothing : Survivors::RandomPrefix);
+        EXPECT_EQ(shown(drill.check()), "") << "seed " << seed << " round " << round;
+    }
+    std::size_t forgotten = 0;
+    for (const auto& reader : drill.readers()) forgotten += reader->forgotten();
+    EXPECT_GT(forgotten, 0u);  // there was something to trim
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, PowerCuts, ::testing::ValuesIn(seeds(12, 100)));
 
 // ---- the check can fail
 
@@ -61,6 +78,20 @@ TEST(PowerCutsCheck, FindsAnEventThatVanished) {
     ASSERT_EQ(shown(drill.check()), "");
     drill.readers()[0]->pretend({"{}", "insert", 7, 0});
     EXPECT_NE(shown(drill.check()).find("was delivered and is not there any more"),
+              std::string::npos);
+}
+
+TEST(PowerCutsCheck, FindsAStreamThatIsSilentlyShorter) {
+    Drill drill(4);
+    drill.open();
+    drill.start_load();
+    drill.wait_for(100);
+    drill.power_cut_and_on(Survivors::Nothing);
+    auto& reader = *drill.readers()[0];
+    ASSERT_GT(reader.delivered(), 0u);
+    ASSERT_EQ(shown(reader.check_trimmed(drill.engine())), "");
+    reader.pretend({"{}", "insert", 7, 0});
+    EXPECT_NE(shown(reader.check_trimmed(drill.engine())).find("is silently shorter"),
               std::string::npos);
 }
 

@@ -9,12 +9,17 @@ namespace {
 constexpr std::size_t kEventsMax = 50;
 constexpr std::size_t kBytesMax = std::size_t{1} << 20;
 
-std::shared_ptr<ChangeStream> open_behind(TestEngine& engine, const Namespace& ns,
-                                          const bson::Document& token) {
+Result<std::shared_ptr<ChangeStream>> try_open_behind(TestEngine& engine, const Namespace& ns,
+                                                      const bson::Document& token) {
     WatchSpec spec;
     spec.ns = ns;
     if (!token.view().empty()) spec.options = bson::make("resumeAfter", token);
-    return engine->watch(spec).value_or_throw();
+    return engine->watch(spec);
+}
+
+std::shared_ptr<ChangeStream> open_behind(TestEngine& engine, const Namespace& ns,
+                                          const bson::Document& token) {
+    return try_open_behind(engine, ns, token).value_or_throw();
 }
 
 StreamReader::Event event_of(const bson::Document& document) {
@@ -55,7 +60,10 @@ void StreamReader::read_until_stopped(ChangeStream& stream) {
             error_ = batch.error();
             return;
         }
-        for (const auto& event : batch->events) delivered_.push_back(event_of(event));
+        for (const auto& event : batch->events) {
+            delivered_.push_back(event_of(event));
+            tokens_.emplace_back(event.view()["_id"].as_document());
+        }
         last_token_ = batch->resume_token.copy();
         if (stop_) return;
         if (!batch->events.empty()) continue;
@@ -96,23 +104,17 @@ std::size_t StreamReader::delivered() const {
     return delivered_.size();
 }
 
-std::vector<StreamReader::Event> StreamReader::read_all(TestEngine& engine,
-                                                        const bson::Document& token,
-                                                        Violations& violations) const {
-    const auto stream = open_behind(engine, ns_, token);
+Result<std::vector<StreamReader::Event>> StreamReader::read_all(TestEngine& engine,
+                                                                const bson::Document& token) const {
+    ANGELIA_TRY_ASSIGN(const auto stream, try_open_behind(engine, ns_, token));
     const auto end = bson::to_json(
         open_behind(engine, ns_, {})->poll(0, kBytesMax).value_or_throw().resume_token);
     std::vector<Event> events;
     for (;;) {
-        auto batch = stream->poll(kEventsMax, kBytesMax);
-        if (!batch) {
-            violations.push_back(ns_.full() + ": a stream that goes on from a token failed: " +
-                                 batch.error().message);
-            break;
-        }
-        for (const auto& event : batch->events) events.push_back(event_of(event));
+        ANGELIA_TRY_ASSIGN(const auto batch, stream->poll(kEventsMax, kBytesMax));
+        for (const auto& event : batch.events) events.push_back(event_of(event));
         // Nobody writes now: the stream is at the end when it stands where a new one begins.
-        if (batch->events.empty() && bson::to_json(batch->resume_token) >= end) break;
+        if (batch.events.empty() && bson::to_json(batch.resume_token) >= end) break;
     }
     stream->close();
     return events;
@@ -157,8 +159,15 @@ Violations StreamReader::replay(TestEngine& engine, const std::vector<Event>& al
 
 Violations StreamReader::check(TestEngine& engine) {
     Violations violations;
-    const auto all = read_all(engine, first_token_, violations);
-    const auto rest = read_all(engine, last_token_, violations);
+    const auto everything = read_all(engine, first_token_);
+    const auto behind = read_all(engine, last_token_);
+    for (const auto* stream : {&everything, &behind}) {
+        if (!*stream)
+            return {ns_.full() +
+                    ": a stream that goes on from a token failed: " + stream->error().message};
+    }
+    const auto& all = *everything;
+    const auto& rest = *behind;
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < delivered_.size(); ++i) {
         if (i >= all.size() || all[i] != delivered_[i]) {
@@ -177,6 +186,37 @@ Violations StreamReader::check(TestEngine& engine) {
                              " events there are");
     auto replayed = replay(engine, all);
     violations.insert(violations.end(), replayed.begin(), replayed.end());
+    return violations;
+}
+
+Violations StreamReader::check_trimmed(TestEngine& engine) {
+    Violations violations;
+    const std::lock_guard lock(mutex_);
+    const auto step = std::max<std::size_t>(1, tokens_.size() / 20);
+    for (std::size_t at = 0; at < tokens_.size(); at += step) {
+        const auto events = read_all(engine, tokens_[at]);
+        if (!events) {
+            ++forgotten_;
+            if (events.error().code != ErrorCode::ChangeStreamHistoryLost)
+                violations.push_back(ns_.full() + ": a stream that goes on from a token failed: " +
+                                     events.error().message);
+            continue;
+        }
+        const auto told = static_cast<std::ptrdiff_t>(at) + 1;
+        const auto expected = static_cast<std::ptrdiff_t>(delivered_.size()) - told;
+        if (static_cast<std::ptrdiff_t>(events->size()) < expected ||
+            !std::equal(delivered_.begin() + told, delivered_.end(), events->begin()))
+            violations.push_back(ns_.full() + ": a stream behind event " + std::to_string(at) +
+                                 " of " + std::to_string(delivered_.size()) +
+                                 " is silently shorter");
+    }
+    // A reader that was refused begins anew, as a client has to.
+    if (const auto rest = read_all(engine, last_token_); !rest) {
+        first_token_ = bson::Document();
+        last_token_ = bson::Document();
+        delivered_.clear();
+        tokens_.clear();
+    }
     return violations;
 }
 

@@ -25,7 +25,13 @@ class StreamReader {
     /// beginning it leads to the state of the collection. `behind` then holds what a reader that
     /// goes on from its last token would get.
     Violations check(TestEngine& engine);
+    /// Where the oplog forgets: from each of some tokens a stream either tells everything this one
+    /// was told behind it, or it is refused with ChangeStreamHistoryLost; never less without a
+    /// word.
+    Violations check_trimmed(TestEngine& engine);
     std::size_t delivered() const;
+    /// Tokens that check_trimmed() saw refused.
+    std::size_t forgotten() const { return forgotten_; }
 
     struct Event {
         std::string token, operation;
@@ -38,8 +44,7 @@ class StreamReader {
 
   private:
     void read_until_stopped(ChangeStream& stream);
-    std::vector<Event> read_all(TestEngine& engine, const bson::Document& token,
-                                Violations& violations) const;
+    Result<std::vector<Event>> read_all(TestEngine& engine, const bson::Document& token) const;
     Violations replay(TestEngine& engine, const std::vector<Event>& all) const;
 
     Namespace ns_;
@@ -49,6 +54,8 @@ class StreamReader {
     std::condition_variable woken_;
     bool wake_ = false, stop_ = false;
     std::vector<Event> delivered_;
+    std::vector<bson::Document> tokens_;  ///< of delivered_
+    std::size_t forgotten_ = 0;
     std::optional<Error> error_;
 };
 
