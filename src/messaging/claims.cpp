@@ -54,7 +54,8 @@ std::optional<bson::Document> take_over_filter(bson::DocumentView lock, std::int
 }
 
 void Claims::wake() {
-    if (posted_.exchange(true)) return;
+    // Nothing to claim: a thread would be woken for nothing. Whoever adds a candidate wakes again.
+    if (intake_.candidate_count() == 0 || posted_.exchange(true)) return;
     context_.post(context_.run.lane, [this] { pump(); });
 }
 
