@@ -9,7 +9,7 @@ namespace {
 
 using SectionClock = std::chrono::steady_clock;
 
-/// What may be applied and not yet synced; a writer that does not wait for acknowledgements waits here.
+/// What may be applied and not yet synced; above it a writer that does not wait for acknowledgements syncs itself.
 constexpr std::uint64_t kBacklogBytesMax = 64 << 20;
 /// The persisted clock runs ahead by this, so that a commit lost in a power cut leaves no time that could be given twice.
 constexpr std::uint32_t kClockMarkAheadSeconds = 2;
@@ -72,13 +72,26 @@ class Section final : public ApplySection {
 }  // namespace
 
 std::unique_ptr<ApplySection> StorageImpl::begin_apply() {
-    if (!options_.memory && std::this_thread::get_id() != syncer_.get_id()) {
-        std::unique_lock lock(state_mutex_);
-        backlog_shrinks_.wait(lock, [this] { return applied_bytes_ - synced_bytes_ <= kBacklogBytesMax || write_error_ || closing_; });
-    }
+    if (!options_.memory) help_with_backlog();
     apply_mutex_.lock();
     overlay_.clear();
     return std::make_unique<Section>(*this);
+}
+
+void StorageImpl::help_with_backlog() {
+    CommitPosition target;
+    std::uint64_t target_bytes = 0;
+    {
+        std::lock_guard lock(state_mutex_);
+        if (applied_bytes_ - synced_bytes_ <= kBacklogBytesMax || write_error_ || closing_) return;
+        target = applied_;
+        target_bytes = applied_bytes_;
+    }
+    // Not a wait for the syncer: it may be inside a continuation that waits for a lock of our caller.
+    if (const auto s = flush_log(options_.durability == Durability::Strict); !s.ok()) return stop_writes(s, "syncing the log of", true);
+    publish_quietly(target);
+    std::lock_guard lock(state_mutex_);
+    synced_bytes_ = std::max(synced_bytes_, target_bytes);
 }
 
 void StorageImpl::left_section(std::chrono::steady_clock::time_point entered) {

@@ -216,7 +216,6 @@ Result<void> StorageImpl::close() {
         (void)write(overlay_);  // without it the mark written before holds
         std::lock_guard lock(state_mutex_);
         closing_ = true;
-        backlog_shrinks_.notify_all();
     }
     {
         std::lock_guard lock(state_mutex_);

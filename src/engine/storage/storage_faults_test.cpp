@@ -228,6 +228,25 @@ TEST(StorageFaults, CommitsDuringASyncShareTheNextOne) {
     EXPECT_LE(disk.log_syncs() - before, 3u);
 }
 
+TEST(StorageFaults, WriterFarAheadOfTheDiskNeedsNoContinuationToGoOn) {
+    TempFolder folder;
+    FaultEnvironment disk;
+    auto storage = open_faulty(folder, disk);
+    std::mutex held_by_the_writer;
+    std::unique_lock lock(held_by_the_writer);
+    storage->on_durable(insert(*storage, 0, "x").value_or_throw().position, [&](Result<void>) { std::lock_guard waits(held_by_the_writer); });
+    const std::string text(1 << 20, 'x');
+    CommitPosition last;
+    for (RecordId record = 1; record <= 70; ++record) {
+        auto section = storage->begin_apply();
+        section->put(Family::Records, record_key(2, record), text);
+        last = section->commit().value_or_throw();
+    }
+    EXPECT_GT(storage->durable(), CommitPosition{});
+    lock.unlock();
+    EXPECT_TRUE(storage->wait_durable(last));
+}
+
 TEST(StorageFaults, FullDiskRefusesWritesReadsGoOnAndSpaceBringsWritesBack) {
     for (const std::uint64_t space : {0u, 10u, 5000u, 100'000u, 300'001u}) {
         SCOPED_TRACE(space);

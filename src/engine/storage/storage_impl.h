@@ -66,6 +66,9 @@ class StorageImpl final : public Storage {
     rocksdb::Status flush_log(bool sync);
     /// After the log covers `target`: oplog, watermark, waiters.
     void publish(CommitPosition target);
+    /// Without running anybody's code; the syncer's next round does.
+    void publish_quietly(CommitPosition target);
+    void help_with_backlog();
     /// `log_broken`: what was applied and not synced cannot become durable before a resume.
     void stop_writes(const rocksdb::Status& status, std::string_view what, bool log_broken);
     void background_error(const rocksdb::Status& status);
@@ -102,7 +105,6 @@ class StorageImpl final : public Storage {
     mutable std::mutex state_mutex_;  // everything below
     std::condition_variable syncer_wakes_;
     std::condition_variable keeper_wakes_;
-    std::condition_variable backlog_shrinks_;
     CommitPosition applied_;
     CommitPosition synced_;                ///< strict: same as durable; periodic: what the device has
     std::uint64_t applied_bytes_ = 0;

@@ -41,7 +41,7 @@ void StorageImpl::sync_loop() {
         if (const auto s = flush_log(sync); s.ok()) {
             publish(target);
             lock.lock();
-            synced_bytes_ = target_bytes;
+            synced_bytes_ = std::max(synced_bytes_, target_bytes);
             if (sync) {
                 synced_ = target;
                 sync_due.reset();
@@ -49,7 +49,6 @@ void StorageImpl::sync_loop() {
                 sync_due = SyncClock::now() + options_.periodic_sync;
             }
             written = target;
-            backlog_shrinks_.notify_all();
         } else {
             stop_writes(s, sync ? "syncing the log of" : "writing the log of", true);
             lock.lock();
@@ -59,12 +58,14 @@ void StorageImpl::sync_loop() {
     }
 }
 
+void StorageImpl::publish_quietly(CommitPosition target) {
+    std::lock_guard lock(publish_mutex_);
+    oplog_.publish(target.sequence);
+    watermark_.raise(target);
+}
+
 void StorageImpl::publish(CommitPosition target) {
-    {
-        std::lock_guard lock(publish_mutex_);
-        oplog_.publish(target.sequence);
-        watermark_.raise(target);
-    }
+    publish_quietly(target);
     watermark_.notify();
     request_trim_if_due();
 }
@@ -102,7 +103,6 @@ void StorageImpl::stop_writes(const rocksdb::Status& status, std::string_view wh
             log_broken = false;
         }
         keeper_wakes_.notify_one();
-        backlog_shrinks_.notify_all();
         if (!tells_more && !log_broken) return;
     }
     options_.log(LogLevel::Error, error.message);
@@ -176,7 +176,6 @@ void StorageImpl::try_resume() {
     log_broken_ = false;
     synced_ = target;
     synced_bytes_ = applied_bytes_;
-    backlog_shrinks_.notify_all();
     syncer_wakes_.notify_one();
     lock.unlock();
     options_.log(LogLevel::Info, "writes go on");
