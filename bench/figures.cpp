@@ -27,7 +27,8 @@ Quantiles median(const std::vector<Quantiles>& repetitions) {
 }
 
 std::string payload(std::size_t bytes, unsigned seed) {
-    static constexpr const char* words[] = {"order ", "customer ", "invoice ", "warehouse ", "shipment ", "payment ", "created ", "amount "};
+    static constexpr const char* words[] = {"order ",    "customer ", "invoice ", "warehouse ",
+                                            "shipment ", "payment ",  "created ", "amount "};
     std::mt19937 random(seed);
     std::string text;
     while (text.size() < bytes) {

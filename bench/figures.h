@@ -24,18 +24,18 @@ std::string payload(std::size_t bytes, unsigned seed);
 /// One line of the report.
 struct Row {
     std::string what;
-    std::string measured;     ///< with unit
-    std::string floor;        ///< what it is compared with
-    double ratio = 0;         ///< measured / floor, or rate / goal
-    std::string goal;         ///< text of the goal
+    std::string measured;  ///< with unit
+    std::string floor;     ///< what it is compared with
+    double ratio = 0;      ///< measured / floor, or rate / goal
+    std::string goal;      ///< text of the goal
     bool met = true;
     std::vector<std::pair<std::string, double>> numbers;  ///< for the JSON file
 };
 
 struct Floors {
-    Quantiles hops4_paced;    ///< 100/s
+    Quantiles hops4_paced;  ///< 100/s
     Quantiles hops4_back_to_back;
-    double sync_us = 0;       ///< p50 of fdatasync after a 2 KB append
+    double sync_us = 0;  ///< p50 of fdatasync after a 2 KB append
 };
 
 inline constexpr int kRepetitions = 3;

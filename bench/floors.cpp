@@ -61,9 +61,13 @@ Result<Quantiles> hops(int fd, std::size_t count, double per_second) {
     std::vector<double> samples;
     const auto start = Clock_::now();
     for (std::size_t i = 0; i < count; ++i) {
-        if (per_second > 0) std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock_::duration>(std::chrono::duration<double>(static_cast<double>(i) / per_second)));
+        if (per_second > 0)
+            std::this_thread::sleep_until(
+                start + std::chrono::duration_cast<Clock_::duration>(
+                            std::chrono::duration<double>(static_cast<double>(i) / per_second)));
         const auto t = Clock_::now();
-        if (!write_all(fd, frame.data(), frame.size()) || !read_all(fd, frame.data(), frame.size())) return {ErrorCode::SocketException, "the floor's server went away"};
+        if (!write_all(fd, frame.data(), frame.size()) || !read_all(fd, frame.data(), frame.size()))
+            return {ErrorCode::SocketException, "the floor's server went away"};
         samples.push_back(std::chrono::duration<double, std::micro>(Clock_::now() - t).count());
     }
     return quantiles(std::move(samples));
@@ -72,7 +76,9 @@ Result<Quantiles> hops(int fd, std::size_t count, double per_second) {
 Result<double> sync_floor(const std::string& folder) {
     const std::string path = folder + "/sync-floor";
     const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) return {ErrorCode::FileNotOpen, fmt::format("cannot write {}: {}", path, std::strerror(errno))};
+    if (fd < 0)
+        return {ErrorCode::FileNotOpen,
+                fmt::format("cannot write {}: {}", path, std::strerror(errno))};
     const std::string block = payload(kPayloadBytes, 2);
     std::vector<double> samples;
     bool good = true;
@@ -94,7 +100,9 @@ int floor_server() {
     sockaddr_in a{};
     a.sin_family = AF_INET;
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::bind(listener, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 || ::listen(listener, 2) != 0) return 1;
+    if (::bind(listener, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 ||
+        ::listen(listener, 2) != 0)
+        return 1;
     socklen_t size = sizeof a;
     ::getsockname(listener, reinterpret_cast<sockaddr*>(&a), &size);
     fmt::print("{}\n", ntohs(a.sin_port));
@@ -117,7 +125,9 @@ int floor_server() {
         epoll_event e{};
         if (::epoll_wait(epoll, &e, 1, -1) < 1) continue;
         const std::uint32_t from = e.data.u32;
-        if (!read_all(ends[from], frame.data(), frame.size()) || !write_all(ends[1 - from], frame.data(), frame.size())) return 0;
+        if (!read_all(ends[from], frame.data(), frame.size()) ||
+            !write_all(ends[1 - from], frame.data(), frame.size()))
+            return 0;
     }
 }
 
@@ -137,7 +147,8 @@ Result<Floors> measure_floors(const std::string& folder) {
     for (int i = 0; i < kRepetitions; ++i) {
         ANGELIA_TRY_ASSIGN(auto server, cli::ChildProcess::start_self({"floor-server"}));
         ANGELIA_TRY_ASSIGN(const std::string port, server.read_line(milliseconds(5000)));
-        ANGELIA_TRY_ASSIGN(auto responder, cli::ChildProcess::start_self({"floor-responder", port}));
+        ANGELIA_TRY_ASSIGN(auto responder,
+                           cli::ChildProcess::start_self({"floor-responder", port}));
         const int fd = connect_to(std::stoi(port));
         if (fd < 0) return {ErrorCode::SocketException, "the floor's server does not accept"};
         auto first = hops(fd, 200, 0);  // warm-up; also waits for the responder

@@ -1,4 +1,5 @@
-// ./do bench: every row of the table, with floors measured in the same run. Writes bench/results/latest.json.
+// ./do bench: every row of the table, with floors measured in the same run. Writes
+// bench/results/latest.json.
 #include "floors.h"
 #include "messaging_rows.h"
 
@@ -18,11 +19,21 @@ namespace {
 
 std::string json_of(const Floors& floors, const std::vector<Row>& rows) {
     bson::Builder b;
-    b.open("floors").add("hops4_paced_p50_us", floors.hops4_paced.p50_us).add("hops4_paced_p99_us", floors.hops4_paced.p99_us);
-    b.add("hops4_back_to_back_p50_us", floors.hops4_back_to_back.p50_us).add("sync_us", floors.sync_us).close();
+    b.open("floors")
+        .add("hops4_paced_p50_us", floors.hops4_paced.p50_us)
+        .add("hops4_paced_p99_us", floors.hops4_paced.p99_us);
+    b.add("hops4_back_to_back_p50_us", floors.hops4_back_to_back.p50_us)
+        .add("sync_us", floors.sync_us)
+        .close();
     b.open_array("rows");
     for (const auto& r : rows) {
-        b.push_document().add("what", r.what).add("measured", r.measured).add("floor", r.floor).add("ratio", r.ratio).add("goal", r.goal).add("met", r.met);
+        b.push_document()
+            .add("what", r.what)
+            .add("measured", r.measured)
+            .add("floor", r.floor)
+            .add("ratio", r.ratio)
+            .add("goal", r.goal)
+            .add("met", r.met);
         for (const auto& [key, value] : r.numbers) b.add(key, value);
         b.close();
     }
@@ -35,7 +46,8 @@ int measure(const std::string& results, const std::string& only) {
     ::signal(SIGPIPE, SIG_IGN);
     set_mongo_driver_log({});
     std::string folder = (std::filesystem::current_path() / "build" / "bench-data-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) return fmt::print(stderr, "bench: cannot make {}\n", folder), 1;
+    if (::mkdtemp(folder.data()) == nullptr)
+        return fmt::print(stderr, "bench: cannot make {}\n", folder), 1;
     fmt::print(stderr, "measuring floors\n");
     const auto floors = measure_floors(folder);
     if (!floors) return fmt::print(stderr, "bench: {}\n", floors.error().message), 1;
@@ -64,10 +76,16 @@ int measure(const std::string& results, const std::string& only) {
             ++failed;
         }
     }
-    std::vector<std::vector<std::string>> table{{"WHAT", "MEASURED", "AGAINST", "RATIO", "GOAL", "MET"}};
-    for (const auto& r : done) table.push_back({r.what, r.measured, r.floor, fmt::format("{:.2f}", r.ratio), r.goal, r.met ? "yes" : "NO"});
-    fmt::print("floors: hops4 {:.0f} us p50, {:.0f} us p99 at 100/s ({:.0f} us back to back); sync {:.0f} us p50\n\n{}", floors->hops4_paced.p50_us, floors->hops4_paced.p99_us,
-               floors->hops4_back_to_back.p50_us, floors->sync_us, cli::format_table(table));
+    std::vector<std::vector<std::string>> table{
+        {"WHAT", "MEASURED", "AGAINST", "RATIO", "GOAL", "MET"}};
+    for (const auto& r : done)
+        table.push_back({r.what, r.measured, r.floor, fmt::format("{:.2f}", r.ratio), r.goal,
+                         r.met ? "yes" : "NO"});
+    fmt::print(
+        "floors: hops4 {:.0f} us p50, {:.0f} us p99 at 100/s ({:.0f} us back to back); sync {:.0f} "
+        "us p50\n\n{}",
+        floors->hops4_paced.p50_us, floors->hops4_paced.p99_us, floors->hops4_back_to_back.p50_us,
+        floors->sync_us, cli::format_table(table));
     std::ofstream(results) << json_of(*floors, done) << "\n";
     fmt::print("\nwritten to {}\n", results);
     std::filesystem::remove_all(folder);
@@ -83,6 +101,7 @@ int main(int argc, char** argv) {
     if (role == "floor-server") return floor_server();
     if (role == "floor-responder" && argc > 2) return floor_responder(std::atoi(argv[2]));
     if (role == "serve" && argc > 2) return child_server(argv[2]);
-    if (role == "responder" && argc > 3) return child_responder(argv[2], std::strcmp(argv[3], "exclusive") == 0);
+    if (role == "responder" && argc > 3)
+        return child_responder(argv[2], std::strcmp(argv[3], "exclusive") == 0);
     return measure(argc > 2 ? argv[2] : "bench/results/latest.json", role);
 }

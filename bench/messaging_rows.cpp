@@ -21,7 +21,9 @@ namespace {
 using cli::ChildProcess;
 using Clock_ = std::chrono::steady_clock;
 
-double us_since(Clock_::time_point t) { return std::chrono::duration<double, std::micro>(Clock_::now() - t).count(); }
+double us_since(Clock_::time_point t) {
+    return std::chrono::duration<double, std::micro>(Clock_::now() - t).count();
+}
 
 std::string fresh(const std::string& folder, const char* name) {
     const std::string path = folder + "/" + name;
@@ -37,7 +39,10 @@ Message request_message(bool exclusive) {
     return m;
 }
 
-Reply respond(const Message& m) { return answer("ok").with("payload", m.map_value ? m.map_value->find("payload").as_string() : std::string_view()); }
+Reply respond(const Message& m) {
+    return answer("ok").with(
+        "payload", m.map_value ? m.map_value->find("payload").as_string() : std::string_view());
+}
 
 messaging::Options options(const char* id) {
     messaging::Options o;
@@ -53,7 +58,10 @@ Result<Quantiles> ask(Messaging& node, std::size_t count, double per_second, boo
     std::vector<double> samples;
     const auto start = Clock_::now();
     for (std::size_t i = 0; i < count; ++i) {
-        if (per_second > 0) std::this_thread::sleep_until(start + std::chrono::duration_cast<Clock_::duration>(std::chrono::duration<double>(static_cast<double>(i) / per_second)));
+        if (per_second > 0)
+            std::this_thread::sleep_until(
+                start + std::chrono::duration_cast<Clock_::duration>(
+                            std::chrono::duration<double>(static_cast<double>(i) / per_second)));
         Message m = request_message(exclusive);
         const auto t = Clock_::now();
         ANGELIA_TRY(node.request(std::move(m), milliseconds(10'000)));
@@ -70,7 +78,8 @@ struct ThreeProcesses {
         ANGELIA_TRY_ASSIGN(auto s, ChildProcess::start_self({"serve", address}));
         server.emplace(std::move(s));
         ANGELIA_TRY_ASSIGN(uri, server->read_line(milliseconds(10'000)));
-        ANGELIA_TRY_ASSIGN(auto r, ChildProcess::start_self({"responder", uri, exclusive ? "exclusive" : "broadcast"}));
+        ANGELIA_TRY_ASSIGN(auto r, ChildProcess::start_self(
+                                       {"responder", uri, exclusive ? "exclusive" : "broadcast"}));
         responder.emplace(std::move(r));
         ANGELIA_TRY(responder->read_line(milliseconds(20'000)));
         return {};
@@ -138,7 +147,9 @@ int child_responder(const std::string& address, bool) {
     auto store = open_store(address);
     if (!store) return fmt::print(stderr, "bench: {}\n", store.error().message), 1;
     Messaging node(*store, options("responder"));
-    if (!node.listen("bench.ask", respond) || !node.start() || !node.wait_ready(milliseconds(10'000))) return 1;
+    if (!node.listen("bench.ask", respond) || !node.start() ||
+        !node.wait_ready(milliseconds(10'000)))
+        return 1;
     fmt::print("ready\n");
     std::fflush(stdout);
     wait_for_parent();
@@ -164,28 +175,54 @@ Result<Row> request_reply_in_process(const Floors&) {
     ANGELIA_TRY(responder.stop());
     ANGELIA_TRY(store.close());
     const Quantiles q = median(all);
-    return Row{"request/reply, in process, memory", us(q.p50_us) + " p50, " + us(q.p99_us) + " p99", "150 us", q.p50_us / 150, "p50 <= 150 us", q.p50_us <= 150,
+    return Row{"request/reply, in process, memory",
+               us(q.p50_us) + " p50, " + us(q.p99_us) + " p99",
+               "150 us",
+               q.p50_us / 150,
+               "p50 <= 150 us",
+               q.p50_us <= 150,
                {{"p50_us", q.p50_us}, {"p99_us", q.p99_us}}};
 }
 
-Result<Row> request_reply_three_processes(const Floors& floors, const std::string& folder, bool strict) {
-    ANGELIA_TRY_ASSIGN(const Paced q, three_processes(strict ? "embedded:" + fresh(folder, "rr") : "embedded::memory:", false));
-    const double floor = strict ? 2 * floors.sync_us + floors.hops4_paced.p50_us : floors.hops4_paced.p50_us;
+Result<Row> request_reply_three_processes(const Floors& floors, const std::string& folder,
+                                          bool strict) {
+    ANGELIA_TRY_ASSIGN(
+        const Paced q,
+        three_processes(strict ? "embedded:" + fresh(folder, "rr") : "embedded::memory:", false));
+    const double floor =
+        strict ? 2 * floors.sync_us + floors.hops4_paced.p50_us : floors.hops4_paced.p50_us;
     const double goal = strict ? 2.5 : 5;
     const double ratio = q.paced.p50_us / floor;
-    return Row{fmt::format("request/reply, three processes, {}, 100/s", strict ? "strict" : "memory"), us(q.paced.p50_us) + " p50, " + us(q.paced.p99_us) + " p99",
-               us(floor) + (strict ? " = 2 sync + hops4" : " = hops4"), ratio, fmt::format("p50 <= {} x", goal), ratio <= goal,
-               {{"p50_us", q.paced.p50_us}, {"p99_us", q.paced.p99_us}, {"back_to_back_p50_us", q.back_to_back.p50_us}, {"back_to_back_p99_us", q.back_to_back.p99_us}}};
+    return Row{
+        fmt::format("request/reply, three processes, {}, 100/s", strict ? "strict" : "memory"),
+        us(q.paced.p50_us) + " p50, " + us(q.paced.p99_us) + " p99",
+        us(floor) + (strict ? " = 2 sync + hops4" : " = hops4"),
+        ratio,
+        fmt::format("p50 <= {} x", goal),
+        ratio <= goal,
+        {{"p50_us", q.paced.p50_us},
+         {"p99_us", q.paced.p99_us},
+         {"back_to_back_p50_us", q.back_to_back.p50_us},
+         {"back_to_back_p99_us", q.back_to_back.p99_us}}};
 }
 
 Result<Row> request_reply_exclusive(const Floors&, const std::string& folder, bool strict) {
-    const auto address = [&] { return strict ? "embedded:" + fresh(folder, "rrx") : std::string("embedded::memory:"); };
+    const auto address = [&] {
+        return strict ? "embedded:" + fresh(folder, "rrx") : std::string("embedded::memory:");
+    };
     ANGELIA_TRY_ASSIGN(const Paced plain, three_processes(address(), false));
     ANGELIA_TRY_ASSIGN(const Paced exclusive, three_processes(address(), true));
     const double ratio = exclusive.paced.p50_us / plain.paced.p50_us;
     const double goal = strict ? 1.7 : 1.4;
-    return Row{fmt::format("exclusive request/reply, {}, 100/s", strict ? "strict" : "memory"), us(exclusive.paced.p50_us) + " p50", us(plain.paced.p50_us) + " = not exclusive", ratio,
-               fmt::format("<= {} x", goal), ratio <= goal, {{"p50_us", exclusive.paced.p50_us}, {"p99_us", exclusive.paced.p99_us}, {"plain_p50_us", plain.paced.p50_us}}};
+    return Row{fmt::format("exclusive request/reply, {}, 100/s", strict ? "strict" : "memory"),
+               us(exclusive.paced.p50_us) + " p50",
+               us(plain.paced.p50_us) + " = not exclusive",
+               ratio,
+               fmt::format("<= {} x", goal),
+               ratio <= goal,
+               {{"p50_us", exclusive.paced.p50_us},
+                {"p99_us", exclusive.paced.p99_us},
+                {"plain_p50_us", plain.paced.p50_us}}};
 }
 
 Result<Row> request_reply_saturated(const std::string& folder) {
@@ -195,7 +232,8 @@ Result<Row> request_reply_saturated(const std::string& folder) {
     Messaging node(store, options("requester"));
     ANGELIA_TRY(node.start());
     node.wait_ready(milliseconds(10'000));
-    // Closed loop of 8 threads x 32 in flight: the offered load grows until it is the system that limits.
+    // Closed loop of 8 threads x 32 in flight: the offered load grows until it is the system that
+    // limits.
     constexpr int threads = 8;
     constexpr int in_flight = 32;
     std::vector<double> rates;
@@ -211,7 +249,8 @@ Result<Row> request_reply_saturated(const std::string& folder) {
                 int open = 0;
                 while (us_since(start) < 3e6) {
                     std::unique_lock lock(mutex);
-                    if (!free.wait_for(lock, std::chrono::seconds(15), [&] { return open < in_flight; })) {
+                    if (!free.wait_for(lock, std::chrono::seconds(15),
+                                       [&] { return open < in_flight; })) {
                         ++failures;
                         return;
                     }
@@ -224,7 +263,16 @@ Result<Row> request_reply_saturated(const std::string& folder) {
                     };
                     Message m = request_message(true);  // the first answer ends it
                     m.exclusive = true;
-                    auto sent = node.request_async(std::move(m), milliseconds(10'000), [&, done](const Message&) { ++answered; done(); }, [&, done] { ++failures; done(); });
+                    auto sent = node.request_async(
+                        std::move(m), milliseconds(10'000),
+                        [&, done](const Message&) {
+                            ++answered;
+                            done();
+                        },
+                        [&, done] {
+                            ++failures;
+                            done();
+                        });
                     if (!sent) {
                         ++failures;
                         done();
@@ -235,15 +283,21 @@ Result<Row> request_reply_saturated(const std::string& folder) {
             });
         }
         for (auto& t : crew) t.join();
-        if (failures > 0) return {ErrorCode::OperationFailed, fmt::format("{} requests failed", failures.load())};
+        if (failures > 0)
+            return {ErrorCode::OperationFailed, fmt::format("{} requests failed", failures.load())};
         rates.push_back(static_cast<double>(answered.load()) / (us_since(start) / 1e6));
     }
     ANGELIA_TRY(node.stop());
     ANGELIA_TRY(store.close());
     processes.stop();
     const double rate = median(rates);
-    return Row{"saturated exclusive request/reply, three processes, strict, 256 in flight", fmt::format("{:.0f}/s", rate), "10 000/s (goal of the design)", rate / 10'000,
-               ">= 10 000/s", rate >= 10'000, {{"per_second", rate}}};
+    return Row{"saturated exclusive request/reply, three processes, strict, 256 in flight",
+               fmt::format("{:.0f}/s", rate),
+               "10 000/s (goal of the design)",
+               rate / 10'000,
+               ">= 10 000/s",
+               rate >= 10'000,
+               {{"per_second", rate}}};
 }
 
 Result<Row> one_way(const std::string& folder, bool exclusive) {
@@ -254,7 +308,9 @@ Result<Row> one_way(const std::string& folder, bool exclusive) {
         o.window = 1000;
         Messaging consumer(store, o);
         std::atomic<std::uint64_t> handled{0};
-        ANGELIA_TRY(consumer.listen("bench.one_way", [&](const Message&) { handled.fetch_add(1, std::memory_order_relaxed); }));
+        ANGELIA_TRY(consumer.listen("bench.one_way", [&](const Message&) {
+            handled.fetch_add(1, std::memory_order_relaxed);
+        }));
         ANGELIA_TRY(consumer.start());
         consumer.wait_ready(milliseconds(10'000));
         Messaging publisher(store, options("publisher"));
@@ -263,13 +319,15 @@ Result<Row> one_way(const std::string& folder, bool exclusive) {
         const std::string text = payload(kPayloadBytes, 4);
         const auto start = Clock_::now();
         for (std::uint64_t sent = 0; sent < total;) {
-            while (sent - std::min(sent, handled.load()) > ahead) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            while (sent - std::min(sent, handled.load()) > ahead)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
             std::vector<Message> batch(100);
             for (auto& m : batch) {
                 m.topic = "bench.one_way";
                 m.exclusive = exclusive;
                 m.ttl = milliseconds(600'000);
-                m.delete_after_processing = false;  // every message is marked, and can be counted afterwards
+                m.delete_after_processing =
+                    false;  // every message is marked, and can be counted afterwards
                 m.map_value = bson::make("payload", text);
             }
             ANGELIA_TRY(publisher.publish(std::move(batch)));
@@ -281,7 +339,9 @@ Result<Row> one_way(const std::string& folder, bool exclusive) {
         const auto deadline = Clock_::now() + std::chrono::seconds(60);
         std::int64_t marks = 0;
         while (marks < static_cast<std::int64_t>(total)) {
-            if (Clock_::now() > deadline) return {ErrorCode::ExceededTimeLimit, fmt::format("{} of {} messages were marked within 60 s", marks, total)};
+            if (Clock_::now() > deadline)
+                return {ErrorCode::ExceededTimeLimit,
+                        fmt::format("{} of {} messages were marked within 60 s", marks, total)};
             if (handled.load() < total) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
                 continue;
@@ -293,8 +353,14 @@ Result<Row> one_way(const std::string& folder, bool exclusive) {
         ANGELIA_TRY(store.close());
     }
     const double rate = median(rates);
-    return Row{fmt::format("one-way {}, in process, strict, 2 KB, every message marked", exclusive ? "exclusive" : "broadcast"), fmt::format("{:.0f}/s", rate), "8 000/s", rate / 8000,
-               ">= 8 000/s (design: 20 000/s)", rate >= 8000, {{"per_second", rate}}};
+    return Row{fmt::format("one-way {}, in process, strict, 2 KB, every message marked",
+                           exclusive ? "exclusive" : "broadcast"),
+               fmt::format("{:.0f}/s", rate),
+               "8 000/s",
+               rate / 8000,
+               ">= 8 000/s (design: 20 000/s)",
+               rate >= 8000,
+               {{"per_second", rate}}};
 }
 
 Result<Row> start_up(const std::string& folder, bool memory) {
@@ -302,7 +368,10 @@ Result<Row> start_up(const std::string& folder, bool memory) {
     double resident_mb = 0;
     for (int i = 0; i < kRepetitions; ++i) {
         const auto t = Clock_::now();
-        ANGELIA_TRY_ASSIGN(auto server, ChildProcess::start_self({"serve", memory ? std::string("embedded::memory:") : "embedded:" + fresh(folder, "start")}));
+        ANGELIA_TRY_ASSIGN(
+            auto server,
+            ChildProcess::start_self({"serve", memory ? std::string("embedded::memory:")
+                                                      : "embedded:" + fresh(folder, "start")}));
         ANGELIA_TRY_ASSIGN(const std::string uri, server.read_line(milliseconds(10'000)));
         ANGELIA_TRY_ASSIGN(Store store, open_store(uri));
         ANGELIA_TRY(store.server_time());
@@ -317,8 +386,14 @@ Result<Row> start_up(const std::string& folder, bool memory) {
     }
     const double ms = median(times) / 1000;
     const double goal = memory ? 50 : 150;
-    return Row{fmt::format("start to first answered command, {}", memory ? "memory" : "strict, empty folder"), fmt::format("{:.0f} ms, {:.0f} MB resident", ms, resident_mb), fmt::format("{:.0f} ms", goal),
-               ms / goal, fmt::format("<= {:.0f} ms, <= 40 MB", goal), ms <= goal && resident_mb <= 40, {{"ms", ms}, {"resident_mb", resident_mb}}};
+    return Row{fmt::format("start to first answered command, {}",
+                           memory ? "memory" : "strict, empty folder"),
+               fmt::format("{:.0f} ms, {:.0f} MB resident", ms, resident_mb),
+               fmt::format("{:.0f} ms", goal),
+               ms / goal,
+               fmt::format("<= {:.0f} ms, <= 40 MB", goal),
+               ms <= goal && resident_mb <= 40,
+               {{"ms", ms}, {"resident_mb", resident_mb}}};
 }
 
 }  // namespace angelia::bench

@@ -1,5 +1,6 @@
-// The query language on what anybody may send: {filter, update, arrayFilters, projection, sort, pipeline, index, document}, each optional, as extended JSON.
-// Nothing crashes, every result is a valid document, and an index finds what the filter matches.
+// The query language on what anybody may send: {filter, update, arrayFilters, projection, sort,
+// pipeline, index, document}, each optional, as extended JSON. Nothing crashes, every result is a
+// valid document, and an index finds what the filter matches.
 #include "fuzz_check.h"
 
 #include "engine/aggregation/pipeline.h"
@@ -19,22 +20,28 @@ namespace aggregation = angelia::engine::aggregation;
 
 namespace {
 
-constexpr bson::ValidateLimits kWide{bson::kDocumentBytesInternalMax, 1'000};  // projections and the like may hold deeper ones than stored
+constexpr bson::ValidateLimits kWide{
+    bson::kDocumentBytesInternalMax,
+    1'000};  // projections and the like may hold deeper ones than stored
 
-void check_valid(const bson::Document& document) { FUZZ_CHECK(bson::validate(document.bytes(), kWide).has_value()); }
+void check_valid(const bson::Document& document) {
+    FUZZ_CHECK(bson::validate(document.bytes(), kWide).has_value());
+}
 
 bson::DocumentView part(const bson::Document& input, std::string_view name) {
     return input.find(name).get_document().value_or(bson::DocumentView());
 }
 
 /// A match has a key in the ranges of the plan.
-void check_plan(const query::Matcher& matcher, const query::SortSpec& sort, bson::DocumentView pattern, bson::DocumentView document) {
+void check_plan(const query::Matcher& matcher, const query::SortSpec& sort,
+                bson::DocumentView pattern, bson::DocumentView document) {
     auto parsed = query::IndexKeyPattern::parse(pattern);
     if (!parsed) return;
     const auto keys = query::index_keys(*parsed, document, false);
     if (!keys) return;
     FUZZ_CHECK(!keys->keys.empty() && std::is_sorted(keys->keys.begin(), keys->keys.end()));
-    for (const std::string& key : keys->keys) FUZZ_CHECK(!query::key_values(*parsed, document, key).empty());
+    for (const std::string& key : keys->keys)
+        FUZZ_CHECK(!query::key_values(*parsed, document, key).empty());
     query::IndexInfo index;
     index.name = "index";
     index.pattern = std::move(*parsed);
@@ -52,8 +59,11 @@ void check_plan(const query::Matcher& matcher, const query::SortSpec& sort, bson
     FUZZ_CHECK(std::any_of(keys->keys.begin(), keys->keys.end(), in_range));
 }
 
-void check_update(const query::Matcher& matcher, const bson::Document& input, bson::DocumentView document) {
-    const auto update = query::Update::parse(input.find("update"), {.array_filters = input.find("arrayFilters").get_array(), .multi = false, .upsert = true});
+void check_update(const query::Matcher& matcher, const bson::Document& input,
+                  bson::DocumentView document) {
+    const auto update = query::Update::parse(
+        input.find("update"),
+        {.array_filters = input.find("arrayFilters").get_array(), .multi = false, .upsert = true});
     if (!update) return;
     const query::ApplyContext moment{false, bson::Date{5}, bson::Timestamp{5, 1}, &matcher};
     if (const auto outcome = update->apply(document, moment)) {
@@ -100,7 +110,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_update(*matcher, *input, document);
         FUZZ_CHECK(query::implies(*matcher, *matcher));
     }
-    if (const auto projection = query::Projection::parse(part(*input, "projection"))) check_valid(projection->apply(document));
+    if (const auto projection = query::Projection::parse(part(*input, "projection")))
+        check_valid(projection->apply(document));
     if (const auto stages = input->find("pipeline").get_array()) check_pipeline(*stages, document);
     return 0;
 }

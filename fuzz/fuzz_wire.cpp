@@ -1,4 +1,5 @@
-// Wire messages as anybody may send them: one message of the input's length. Nothing crashes; an accepted message is what its bytes say.
+// Wire messages as anybody may send them: one message of the input's length. Nothing crashes; an
+// accepted message is what its bytes say.
 #include "fuzz_check.h"
 
 #include "wire/codec.h"
@@ -25,18 +26,25 @@ void check_accepted(std::string_view bytes, const wire::Message& message) {
     for (const auto& sequence : message.sequences) {
         FUZZ_CHECK(inside(bytes, sequence.name));
         FUZZ_CHECK(!message.body.has(sequence.name));
-        for (const auto& document : sequence.documents) FUZZ_CHECK(inside(bytes, document.bytes()) && bson::validate(document.bytes()).has_value());
+        for (const auto& document : sequence.documents)
+            FUZZ_CHECK(inside(bytes, document.bytes()) &&
+                       bson::validate(document.bytes()).has_value());
     }
     if (message.legacy_query) return;
     // Written again, it means the same.
     std::vector<wire::Section> sections;
-    for (const auto& sequence : message.sequences) sections.push_back({sequence.name, sequence.documents});
-    const std::uint32_t flags = (message.more_to_come ? wire::flag::kMoreToCome : 0) | (message.exhaust_allowed ? wire::flag::kExhaustAllowed : 0) |
+    for (const auto& sequence : message.sequences)
+        sections.push_back({sequence.name, sequence.documents});
+    const std::uint32_t flags = (message.more_to_come ? wire::flag::kMoreToCome : 0) |
+                                (message.exhaust_allowed ? wire::flag::kExhaustAllowed : 0) |
                                 wire::flag::kChecksumPresent;
-    const std::string again = wire::encode_request(message.header.request_id, flags, message.body, sections);
+    const std::string again =
+        wire::encode_request(message.header.request_id, flags, message.body, sections);
     const wire::Message same = wire::parse_message(again);
     FUZZ_CHECK(!same.error.has_value());
-    FUZZ_CHECK(same.body.identical(message.body) && same.sequences.size() == message.sequences.size() && same.database == message.database);
+    FUZZ_CHECK(same.body.identical(message.body) &&
+               same.sequences.size() == message.sequences.size() &&
+               same.database == message.database);
 }
 
 }  // namespace

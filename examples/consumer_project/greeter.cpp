@@ -8,9 +8,12 @@ int main() {
     auto store = angelia::open_store("embedded::memory:").value_or_throw();
 
     angelia::Messaging responder{store, {.id = "responder"}};
-    responder.listen("greet", [](const angelia::Message& m) -> angelia::Reply {
-        return angelia::answer("hello " + m.value.value_or("you"));
-    }).value_or_throw();
+    responder
+        .listen("greet",
+                [](const angelia::Message& m) -> angelia::Reply {
+                    return angelia::answer("hello " + m.value.value_or("you"));
+                })
+        .value_or_throw();
     responder.start().value_or_throw();
 
     angelia::Messaging asker{store, {.id = "asker"}};

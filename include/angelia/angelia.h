@@ -1,4 +1,5 @@
-// Everything an application needs: stores, messaging, and the server that lets others look at an embedded store.
+// Everything an application needs: stores, messaging, and the server that lets others look at an
+// embedded store.
 #pragma once
 
 #include <angelia/base/result.h>
@@ -15,16 +16,17 @@ using store::Session;
 using store::Store;
 
 struct ServerOptions {
-    std::string bind = "127.0.0.1";      ///< loopback only, until there is authentication
-    std::uint16_t port = 27027;          ///< 0 = any free one
-    bool enable_test_commands = false;   ///< configureFailPoint
+    std::string bind = "127.0.0.1";     ///< loopback only, until there is authentication
+    std::uint16_t port = 27027;         ///< 0 = any free one
+    bool enable_test_commands = false;  ///< configureFailPoint
     LogFunction log = null_log();
 };
 
 /// Serves an embedded store to MongoDB clients. The store must outlive it. Threads: safe.
 class Server {
   public:
-    /// Errors: CommandNotSupported (not an embedded store, or not a loopback address), FileStreamFailed (port in use).
+    /// Errors: CommandNotSupported (not an embedded store, or not a loopback address),
+    /// FileStreamFailed (port in use).
     static Result<std::unique_ptr<Server>> start(const Store& store, ServerOptions options = {});
     virtual ~Server() = default;
     virtual std::uint16_t port() const = 0;
@@ -36,8 +38,9 @@ class Server {
 
 std::string version();
 
-/// For a program's main() only: libmongoc logs to stderr through one handler per process, which the library leaves alone. This sends its
-/// lines to `log` instead; an empty function silences them. Call it before the first store is opened.
+/// For a program's main() only: libmongoc logs to stderr through one handler per process, which the
+/// library leaves alone. This sends its lines to `log` instead; an empty function silences them.
+/// Call it before the first store is opened.
 void set_mongo_driver_log(LogFunction log);
 
 }  // namespace angelia

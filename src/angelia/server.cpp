@@ -1,6 +1,6 @@
+#include "wire/server.h"
 #include "store_embedded/embedded_store.h"
 #include "store_mongo/driver_log.h"
-#include "wire/server.h"
 
 #include <angelia/angelia.h>
 
@@ -19,7 +19,8 @@ class EmbeddedServer final : public Server {
     void stop() override { server_->stop(); }
 
   private:
-    std::shared_ptr<engine::Engine> engine_;  // shared with the store's adapter; declared first: the server goes before it
+    std::shared_ptr<engine::Engine>
+        engine_;  // shared with the store's adapter; declared first: the server goes before it
     std::unique_ptr<wire::Server> server_;
 };
 
@@ -28,7 +29,8 @@ class EmbeddedServer final : public Server {
 Result<std::unique_ptr<Server>> Server::start(const Store& store, ServerOptions options) {
     const std::shared_ptr<engine::Engine> engine = store_embedded::engine_of(store);
     if (engine == nullptr) {
-        return {ErrorCode::CommandNotSupported, fmt::format("only an embedded store can be served, not {}", store.describe())};
+        return {ErrorCode::CommandNotSupported,
+                fmt::format("only an embedded store can be served, not {}", store.describe())};
     }
     wire::ServerOptions wire_options;
     wire_options.bind = options.bind;

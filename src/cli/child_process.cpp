@@ -17,9 +17,11 @@ extern char** environ;
 
 namespace angelia::cli {
 
-Result<ChildProcess> ChildProcess::start(const std::string& program, const std::vector<std::string>& arguments) {
+Result<ChildProcess> ChildProcess::start(const std::string& program,
+                                         const std::vector<std::string>& arguments) {
     int in[2], out[2];
-    if (::pipe2(in, O_CLOEXEC) != 0) return {ErrorCode::OperationFailed, fmt::format("no pipe: {}", std::strerror(errno))};
+    if (::pipe2(in, O_CLOEXEC) != 0)
+        return {ErrorCode::OperationFailed, fmt::format("no pipe: {}", std::strerror(errno))};
     if (::pipe2(out, O_CLOEXEC) != 0) {
         ::close(in[0]);
         ::close(in[1]);
@@ -33,7 +35,8 @@ Result<ChildProcess> ChildProcess::start(const std::string& program, const std::
     for (const auto& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
     argv.push_back(nullptr);
     ChildProcess child;
-    const int rc = ::posix_spawn(&child.pid_, program.c_str(), &actions, nullptr, argv.data(), environ);
+    const int rc =
+        ::posix_spawn(&child.pid_, program.c_str(), &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     ::close(in[0]);
     ::close(out[1]);
@@ -41,7 +44,8 @@ Result<ChildProcess> ChildProcess::start(const std::string& program, const std::
     child.stdout_ = out[0];
     if (rc != 0) {
         child.pid_ = -1;
-        return {ErrorCode::OperationFailed, fmt::format("cannot start {}: {}", program, std::strerror(rc))};
+        return {ErrorCode::OperationFailed,
+                fmt::format("cannot start {}: {}", program, std::strerror(rc))};
     }
     return child;
 }
@@ -68,7 +72,9 @@ Result<void> ChildProcess::write_line(const std::string& line) {
     std::size_t written = 0;
     while (written < text.size()) {
         const ssize_t n = ::write(stdin_, text.data() + written, text.size() - written);
-        if (n < 0 && errno != EINTR) return {ErrorCode::OperationFailed, fmt::format("process {} does not read: {}", pid_, std::strerror(errno))};
+        if (n < 0 && errno != EINTR)
+            return {ErrorCode::OperationFailed,
+                    fmt::format("process {} does not read: {}", pid_, std::strerror(errno))};
         if (n > 0) written += static_cast<std::size_t>(n);
     }
     return {};
@@ -82,10 +88,13 @@ Result<std::string> ChildProcess::read_line(milliseconds timeout) {
             pending_.erase(0, end + 1);
             return line;
         }
-        const auto left = std::chrono::ceil<milliseconds>(deadline - real_clock().steady_now()).count();
+        const auto left =
+            std::chrono::ceil<milliseconds>(deadline - real_clock().steady_now()).count();
         pollfd fd{stdout_, POLLIN, 0};
         const int ready = left > 0 ? ::poll(&fd, 1, static_cast<int>(left)) : 0;
-        if (ready == 0) return {ErrorCode::NetworkTimeout, fmt::format("process {} said nothing within {} ms", pid_, timeout.count())};
+        if (ready == 0)
+            return {ErrorCode::NetworkTimeout,
+                    fmt::format("process {} said nothing within {} ms", pid_, timeout.count())};
         char buffer[4096];
         const ssize_t n = ready < 0 ? -1 : ::read(stdout_, buffer, sizeof buffer);
         if (n < 0 && errno == EINTR) continue;

@@ -2,19 +2,21 @@
 
 #include <angelia/angelia.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace angelia::cli {
 namespace {
 
 constexpr AddCommand kCommands[] = {
-    add_serve, add_publish, add_listen, add_request, add_status, add_demo, add_doctor, add_version, add_demo_node,
+    add_serve, add_publish, add_listen,  add_request,   add_status,
+    add_demo,  add_doctor,  add_version, add_demo_node,
 };
 
 std::string command_names(const CLI::App& app) {
     std::string names;
-    for (const CLI::App* command : app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); })) {
+    for (const CLI::App* command :
+         app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); })) {
         names += (names.empty() ? "" : ", ") + command->get_name();
     }
     return names;
@@ -26,7 +28,9 @@ int run(int argc, char** argv) {
     CLI::App app("Reliable messaging on the document database you already run", "angelia");
     app.require_subcommand(1);
     app.set_version_flag("--version", "angelia " + version());
-    app.footer("Exit codes: 0 ok, 1 failed, 2 usage, 3 unreachable, 4 no answer in time.\nHelp on a command: angelia COMMAND --help");
+    app.footer(
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 unreachable, 4 no answer in time.\nHelp on a "
+        "command: angelia COMMAND --help");
     Invocation invocation;
     for (const AddCommand add : kCommands) add(app, invocation);
     try {
@@ -35,7 +39,8 @@ int run(int argc, char** argv) {
         return app.exit(e);
     } catch (const CLI::ParseError& e) {
         if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
-            fmt::print(stderr, "angelia: no command '{}'; commands: {}\n", argv[1], command_names(app));
+            fmt::print(stderr, "angelia: no command '{}'; commands: {}\n", argv[1],
+                       command_names(app));
         } else {
             app.exit(e);
         }

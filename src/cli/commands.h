@@ -6,7 +6,8 @@
 namespace angelia::cli {
 
 void add_demo(CLI::App& app, Invocation& invocation);
-void add_demo_node(CLI::App& app, Invocation& invocation);  // hidden: the processes that demo starts
+void add_demo_node(CLI::App& app,
+                   Invocation& invocation);  // hidden: the processes that demo starts
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_listen(CLI::App& app, Invocation& invocation);
 void add_publish(CLI::App& app, Invocation& invocation);

@@ -2,15 +2,15 @@
 
 #include <angelia/angelia.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
-#include <cerrno>
-#include <csignal>
-#include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 
 namespace angelia::cli {
 namespace {
@@ -19,22 +19,31 @@ int signal_pipe[2] = {-1, -1};
 
 void on_signal(int) {
     const char byte = 1;
-    [[maybe_unused]] const auto n = ::write(signal_pipe[1], &byte, 1);  // the pipe is never full of more than a few bytes
+    [[maybe_unused]] const auto n =
+        ::write(signal_pipe[1], &byte, 1);  // the pipe is never full of more than a few bytes
 }
 
 }  // namespace
 
 void add_common_options(CLI::App& command, CommonOptions& options) {
-    if (const char* env = std::getenv("ANGELIA_STORE"); env != nullptr && *env != '\0') options.store = env;
+    if (const char* env = std::getenv("ANGELIA_STORE"); env != nullptr && *env != '\0')
+        options.store = env;
     if (options.store.empty()) options.store = kDefaultStore;
-    command.add_option("--store", options.store, "embedded:DIR, embedded::memory: or mongodb://...; else $ANGELIA_STORE")->capture_default_str();
-    command.add_option("-o,--output", options.output, "table or json")->check(CLI::IsMember({"table", "json"}))->capture_default_str();
+    command
+        .add_option("--store", options.store,
+                    "embedded:DIR, embedded::memory: or mongodb://...; else $ANGELIA_STORE")
+        ->capture_default_str();
+    command.add_option("-o,--output", options.output, "table or json")
+        ->check(CLI::IsMember({"table", "json"}))
+        ->capture_default_str();
     command.add_flag("-v,--verbose", options.verbose, "say more on stderr");
 }
 
 void add_queue_options(CLI::App& command, QueueOptions& options) {
     command.add_option("--queue", options.queue, "name of the queue")->capture_default_str();
-    command.add_option("--layout", options.layout, "standard")->check(CLI::IsMember({"standard"}, CLI::ignore_case))->capture_default_str();
+    command.add_option("--layout", options.layout, "standard")
+        ->check(CLI::IsMember({"standard"}, CLI::ignore_case))
+        ->capture_default_str();
     command.add_option("--id", options.id, "sender id of this node (default: a random UUID)");
 }
 
@@ -43,9 +52,12 @@ int exit_code_of(const Error& error) {
         case ErrorCode::HostUnreachable:
         case ErrorCode::HostNotFound:
         case ErrorCode::SocketException:
-        case ErrorCode::NetworkTimeout: return kUnreachable;
-        case ErrorCode::ExceededTimeLimit: return kNoAnswer;
-        default: return kFailed;
+        case ErrorCode::NetworkTimeout:
+            return kUnreachable;
+        case ErrorCode::ExceededTimeLimit:
+            return kNoAnswer;
+        default:
+            return kFailed;
     }
 }
 
@@ -59,7 +71,8 @@ int fail(ErrorCode code, const std::string& message) { return fail(Error(code, m
 Result<store::Store> open_common_store(const CommonOptions& options) {
     store::OpenOptions open;
     open.log = stderr_log(options.verbose);
-    // The driver's own lines are about single connections; what matters of them comes as errors of calls.
+    // The driver's own lines are about single connections; what matters of them comes as errors of
+    // calls.
     set_mongo_driver_log(options.verbose ? open.log : LogFunction());
     return store::open_store(options.store, open);
 }
@@ -74,7 +87,8 @@ LogFunction stderr_log(bool verbose) {
 
 SignalWatch::SignalWatch() {
     if (signal_pipe[0] >= 0) return;
-    if (::pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();  // no descriptors at start: nothing would work
+    if (::pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        std::abort();  // no descriptors at start: nothing would work
     struct sigaction action = {};
     action.sa_handler = on_signal;
     ::sigaction(SIGINT, &action, nullptr);

@@ -20,8 +20,8 @@ inline constexpr const char* kDefaultStore = "mongodb://127.0.0.1:27027/angelia"
 
 /// Options that every command which talks to a store takes.
 struct CommonOptions {
-    std::string store;               ///< --store, else ANGELIA_STORE, else kDefaultStore
-    std::string output = "table";    ///< -o
+    std::string store;             ///< --store, else ANGELIA_STORE, else kDefaultStore
+    std::string output = "table";  ///< -o
     bool verbose = false;
     bool json() const { return output == "json"; }
 };
@@ -54,7 +54,8 @@ Result<store::Store> open_common_store(const CommonOptions& options);
 /// Warnings and errors to stderr, more with --verbose.
 LogFunction stderr_log(bool verbose);
 
-/// Stops the calling command on SIGINT or SIGTERM: one object for the process, made before threads start.
+/// Stops the calling command on SIGINT or SIGTERM: one object for the process, made before threads
+/// start.
 class SignalWatch {
   public:
     SignalWatch();

@@ -1,4 +1,5 @@
-// angelia demo: real messages through a durable store, a worker killed on the way, and a proof read from the store.
+// angelia demo: real messages through a durable store, a worker killed on the way, and a proof read
+// from the store.
 #include "cli/child_process.h"
 #include "cli/commands.h"
 #include "cli/demo_proof.h"
@@ -9,8 +10,8 @@
 
 #include <angelia/angelia.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 
@@ -39,7 +40,8 @@ class Cast {
 
     Result<void> start_all() {
         for (const char* id : {"listener-1", "listener-2"}) ANGELIA_TRY(start(id, Kind::Broadcast));
-        for (const char* id : {"worker-1", "worker-2", "worker-3"}) ANGELIA_TRY(start(id, Kind::Work));
+        for (const char* id : {"worker-1", "worker-2", "worker-3"})
+            ANGELIA_TRY(start(id, Kind::Work));
         ANGELIA_TRY(start("responder-1", Kind::Request));
         for (auto& [id, child] : children_) ANGELIA_TRY(await_ready(id, child));
         return {};
@@ -58,7 +60,8 @@ class Cast {
         for (auto& [id, child] : children_) child.close_stdin();
         std::vector<std::string> bad;
         for (auto& [id, child] : children_) {
-            if (const int code = child.wait(milliseconds(10'000)); code != 0) bad.push_back(fmt::format("{} ended with {}", id, code));
+            if (const int code = child.wait(milliseconds(10'000)); code != 0)
+                bad.push_back(fmt::format("{} ended with {}", id, code));
         }
         children_.clear();
         return bad;
@@ -66,16 +69,21 @@ class Cast {
 
   private:
     Result<void> start(const std::string& id, Kind kind) {
-        ANGELIA_TRY_ASSIGN(ChildProcess child, ChildProcess::start_self({"demo-node", "--store", uri_, "--id", id, "--role", kind_name(kind), "--lease-ms",
-                                                                         std::to_string(kLease.count())}));
-        for (const std::string& topic : input_.topics) ANGELIA_TRY(child.write_line(demo::topic_of(topic, kind)));
+        ANGELIA_TRY_ASSIGN(ChildProcess child,
+                           ChildProcess::start_self({"demo-node", "--store", uri_, "--id", id,
+                                                     "--role", kind_name(kind), "--lease-ms",
+                                                     std::to_string(kLease.count())}));
+        for (const std::string& topic : input_.topics)
+            ANGELIA_TRY(child.write_line(demo::topic_of(topic, kind)));
         ANGELIA_TRY(child.write_line(""));
         children_.emplace_back(id, std::move(child));
         return {};
     }
     static Result<void> await_ready(const std::string& id, ChildProcess& child) {
         const auto line = child.read_line(kReadyTimeout);
-        if (!line) return {line.error().code, fmt::format("{} did not get ready: {}", id, line.error().message)};
+        if (!line)
+            return {line.error().code,
+                    fmt::format("{} did not get ready: {}", id, line.error().message)};
         return {};
     }
     std::string uri_;
@@ -93,8 +101,11 @@ Result<std::unique_ptr<Server>> serve_on(const Store& store, std::uint16_t port)
 }
 
 Result<void> clear_old_records(Store& store, const Messaging& node) {
-    for (const char* name : {demo::kPublished, demo::kEffects, demo::kAnswered, demo::kKills, demo::kNodes}) ANGELIA_TRY(store.drop(store.collection(name)));
-    for (const std::string& name : {node.collection_name(), node.lock_collection_name(), node.participants_collection_name()}) {
+    for (const char* name :
+         {demo::kPublished, demo::kEffects, demo::kAnswered, demo::kKills, demo::kNodes})
+        ANGELIA_TRY(store.drop(store.collection(name)));
+    for (const std::string& name : {node.collection_name(), node.lock_collection_name(),
+                                    node.participants_collection_name()}) {
         ANGELIA_TRY(store.drop(store.collection(name)));
     }
     return {};
@@ -103,16 +114,24 @@ Result<void> clear_old_records(Store& store, const Messaging& node) {
 class LiveTable {
   public:
     explicit LiveTable(bool quiet) : quiet_(quiet) {
-        if (!quiet_) fmt::print("{:>7} {:>10} {:>10} {:>9} {:>10} {:>10} {:>10}\n", "SECOND", "PUBLISHED", "DELIVERED", "ANSWERED", "IN FLIGHT", "P50", "P99");
+        if (!quiet_)
+            fmt::print("{:>7} {:>10} {:>10} {:>9} {:>10} {:>10} {:>10}\n", "SECOND", "PUBLISHED",
+                       "DELIVERED", "ANSWERED", "IN FLIGHT", "P50", "P99");
     }
-    Result<void> row(double second, Store& store, const Messaging& node, const demo::Publisher& publisher) {
+    Result<void> row(double second, Store& store, const Messaging& node,
+                     const demo::Publisher& publisher) {
         if (quiet_) return {};
-        ANGELIA_TRY_ASSIGN(const auto delivered, store.count(store.collection(demo::kEffects), bson::Document()));
-        ANGELIA_TRY_ASSIGN(const auto open, store.count(store.collection(node.collection_name()),
-                                                        bson::make("exclusive", true, "processed_by.0", bson::make("$exists", false))));
+        ANGELIA_TRY_ASSIGN(const auto delivered,
+                           store.count(store.collection(demo::kEffects), bson::Document()));
+        ANGELIA_TRY_ASSIGN(const auto open,
+                           store.count(store.collection(node.collection_name()),
+                                       bson::make("exclusive", true, "processed_by.0",
+                                                  bson::make("$exists", false))));
         const auto l = publisher.latencies();
-        fmt::print("{:>7.1f} {:>10} {:>10} {:>9} {:>10} {:>10} {:>10}\n", second, publisher.published(), delivered, publisher.answered(), open,
-                   l.count > 0 ? format_duration(l.p50) : "-", l.count > 0 ? format_duration(l.p99) : "-");
+        fmt::print("{:>7.1f} {:>10} {:>10} {:>9} {:>10} {:>10} {:>10}\n", second,
+                   publisher.published(), delivered, publisher.answered(), open,
+                   l.count > 0 ? format_duration(l.p50) : "-",
+                   l.count > 0 ? format_duration(l.p99) : "-");
         std::fflush(stdout);
         return {};
     }
@@ -122,18 +141,24 @@ class LiveTable {
 };
 
 /// Publishes at the rate; at 40 % of the time one worker is killed. Ends early on a signal.
-Result<void> play(const DemoOptions& o, const SignalWatch& signals, Store& store, Messaging& node, Cast& cast, demo::Publisher& publisher, LiveTable& table) {
+Result<void> play(const DemoOptions& o, const SignalWatch& signals, Store& store, Messaging& node,
+                  Cast& cast, demo::Publisher& publisher, LiveTable& table) {
     const auto start = real_clock().steady_now();
-    const auto elapsed = [&] { return static_cast<double>((real_clock().steady_now() - start).count()) / 1e6; };
+    const auto elapsed = [&] {
+        return static_cast<double>((real_clock().steady_now() - start).count()) / 1e6;
+    };
     double next_row = 1;
     bool killed = false;
     while (elapsed() < o.seconds) {
         const auto due = static_cast<std::uint64_t>(elapsed() * o.rate);
-        if (due > publisher.published()) ANGELIA_TRY(publisher.publish(due - publisher.published()));
+        if (due > publisher.published())
+            ANGELIA_TRY(publisher.publish(due - publisher.published()));
         ANGELIA_TRY(publisher.record_answers());
         if (!killed && elapsed() > o.seconds * 0.4) {
             killed = true;
-            ANGELIA_TRY(store.insert(store.collection(demo::kKills), bson::make("_id", "worker-1", "at", bson::Date{real_clock().system_millis()})));
+            ANGELIA_TRY(store.insert(
+                store.collection(demo::kKills),
+                bson::make("_id", "worker-1", "at", bson::Date{real_clock().system_millis()})));
             ANGELIA_TRY(cast.replace("worker-1", "worker-4"));
             if (!o.json) fmt::print("        worker-1 killed with -9, worker-4 started\n");
         }
@@ -184,17 +209,28 @@ Result<void> tamper(Store& store, const std::string& how) {
 
 void print_proof(const demo::Proof& p, const demo::Latencies& l, bool json) {
     if (json) {
-        fmt::print("{{\"holds\": {}, \"broadcasts\": {}, \"work\": {}, \"requests\": {}, \"effects\": {}, \"later_attempts\": {}, \"missing\": {}, "
-                   "\"violations\": {}, \"request_p50_us\": {}, \"request_p99_us\": {}}}\n",
-                   p.holds(), p.broadcasts, p.work, p.requests, p.effects, p.later_attempts, p.missing, p.violation_count, l.p50.count(), l.p99.count());
+        fmt::print(
+            "{{\"holds\": {}, \"broadcasts\": {}, \"work\": {}, \"requests\": {}, \"effects\": {}, "
+            "\"later_attempts\": {}, \"missing\": {}, "
+            "\"violations\": {}, \"request_p50_us\": {}, \"request_p99_us\": {}}}\n",
+            p.holds(), p.broadcasts, p.work, p.requests, p.effects, p.later_attempts, p.missing,
+            p.violation_count, l.p50.count(), l.p99.count());
     } else {
-        fmt::print("\nProof, read from the freshly opened store:\n{}", format_table({{"WHAT", "PUBLISHED"},
-                                                                                    {"broadcasts, two listeners each", std::to_string(p.broadcasts)},
-                                                                                    {"work messages", std::to_string(p.work)},
-                                                                                    {"requests", std::to_string(p.requests)}}));
-        fmt::print("{} executions left {} effect records; {} of them were second or later attempts\n", p.effects, p.effects, p.later_attempts);
-        fmt::print("{}\n", p.holds() ? "Every promise held: nothing lost, no attempt twice, no take-over from a living holder."
-                                     : fmt::format("THE PROOF FAILED: {} violations, {} executions or answers missing", p.violation_count, p.missing));
+        fmt::print("\nProof, read from the freshly opened store:\n{}",
+                   format_table({{"WHAT", "PUBLISHED"},
+                                 {"broadcasts, two listeners each", std::to_string(p.broadcasts)},
+                                 {"work messages", std::to_string(p.work)},
+                                 {"requests", std::to_string(p.requests)}}));
+        fmt::print(
+            "{} executions left {} effect records; {} of them were second or later attempts\n",
+            p.effects, p.effects, p.later_attempts);
+        fmt::print(
+            "{}\n",
+            p.holds()
+                ? "Every promise held: nothing lost, no attempt twice, no take-over from a living "
+                  "holder."
+                : fmt::format("THE PROOF FAILED: {} violations, {} executions or answers missing",
+                              p.violation_count, p.missing));
     }
     for (const auto& v : p.violations) fmt::print(stderr, "angelia: {}\n", v);
 }
@@ -212,13 +248,17 @@ Result<void> make_folder(const DemoOptions& o, Folder& folder) {
     folder.path = o.data;
     if (!o.data.empty()) return {};
     std::string pattern = (std::filesystem::temp_directory_path() / "angelia-demo-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) return {ErrorCode::FileStreamFailed, fmt::format("cannot make a folder below {}", std::filesystem::temp_directory_path().string())};
+    if (::mkdtemp(pattern.data()) == nullptr)
+        return {ErrorCode::FileStreamFailed,
+                fmt::format("cannot make a folder below {}",
+                            std::filesystem::temp_directory_path().string())};
     folder.path = pattern;
     folder.temporary = true;
     return {};
 }
 
-Result<demo::Latencies> run_and_close(const DemoOptions& o, const SignalWatch& signals, const demo::Input& input, const std::string& address) {
+Result<demo::Latencies> run_and_close(const DemoOptions& o, const SignalWatch& signals,
+                                      const demo::Input& input, const std::string& address) {
     OpenOptions open;
     open.log = stderr_log(false);
     ANGELIA_TRY_ASSIGN(Store store, open_store(address, open));
@@ -230,10 +270,12 @@ Result<demo::Latencies> run_and_close(const DemoOptions& o, const SignalWatch& s
         Messaging node(store, options);
         ANGELIA_TRY(clear_old_records(store, node));
         ANGELIA_TRY_ASSIGN(const auto server, serve_on(store, o.port));
-        if (!o.json) fmt::print("playing {}\nstore {} at {}\n", input.source, address, server->uri());
+        if (!o.json)
+            fmt::print("playing {}\nstore {} at {}\n", input.source, address, server->uri());
         std::fflush(stdout);
         ANGELIA_TRY(node.start());
-        if (!node.wait_ready(kReadyTimeout)) return {ErrorCode::ExceededTimeLimit, "the publishing node was not ready within 30 s"};
+        if (!node.wait_ready(kReadyTimeout))
+            return {ErrorCode::ExceededTimeLimit, "the publishing node was not ready within 30 s"};
         Cast cast(server->uri(), input);
         ANGELIA_TRY(cast.start_all());
         demo::Publisher publisher(store, node, input);
@@ -253,9 +295,13 @@ int stay_up(const DemoOptions& o, const SignalWatch& signals, Store& store) {
     auto server = serve_on(store, o.port);
     if (!server) return fail(server.error());
     if (!o.json) {
-        const std::string uri = fmt::format("mongodb://127.0.0.1:{}/angelia?replicaSet=rs0", (*server)->port());
-        fmt::print("\nThe store stays up until Ctrl-C. Look at its documents:\n  mongosh '{0}'\n  angelia status --store '{0}'\n"
-                   "  angelia publish greeting --text hello --store '{0}'\n", uri);
+        const std::string uri =
+            fmt::format("mongodb://127.0.0.1:{}/angelia?replicaSet=rs0", (*server)->port());
+        fmt::print(
+            "\nThe store stays up until Ctrl-C. Look at its documents:\n  mongosh '{0}'\n  angelia "
+            "status --store '{0}'\n"
+            "  angelia publish greeting --text hello --store '{0}'\n",
+            uri);
         std::fflush(stdout);
     }
     signals.wait();
@@ -287,7 +333,10 @@ int run_demo(const DemoOptions& o) {
     if (stay && !signals.stopped()) {
         if (const int stayed = stay_up(o, signals, *store); stayed != kOk) code = stayed;
     } else if (!o.json) {
-        fmt::print("\nWith --stay the store stays up at mongodb://127.0.0.1:{}/angelia?replicaSet=rs0 for mongosh, Compass or any driver.\n", o.port);
+        fmt::print(
+            "\nWith --stay the store stays up at mongodb://127.0.0.1:{}/angelia?replicaSet=rs0 for "
+            "mongosh, Compass or any driver.\n",
+            o.port);
     }
     if (auto closed = store->close(); !closed) return fail(closed.error());
     return code;
@@ -297,17 +346,32 @@ int run_demo(const DemoOptions& o) {
 
 void add_demo(CLI::App& app, Invocation& invocation) {
     auto o = std::make_shared<DemoOptions>();
-    CLI::App* command = app.add_subcommand("demo", "real messages through a durable store, with a proof at the end");
-    command->add_option("--data", o->data, "data folder (default: a fresh temporary one, removed at the end); records of an earlier demo in it are dropped");
-    command->add_option("--input", o->input, "NDJSON of whole messages, as publish --messages takes them (default: this folder's git history)");
-    command->add_option("--seconds", o->seconds, "how long to publish")->check(CLI::Range(0.1, 86400.0))->capture_default_str();
-    command->add_option("--rate", o->rate, "messages a second")->check(CLI::Range(0.1, 100000.0))->capture_default_str();
-    command->add_option("--port", o->port, "port to serve the store on; any free one if it is taken")->capture_default_str();
+    CLI::App* command = app.add_subcommand(
+        "demo", "real messages through a durable store, with a proof at the end");
+    command->add_option("--data", o->data,
+                        "data folder (default: a fresh temporary one, removed at the end); records "
+                        "of an earlier demo in it are dropped");
+    command->add_option("--input", o->input,
+                        "NDJSON of whole messages, as publish --messages takes them (default: this "
+                        "folder's git history)");
+    command->add_option("--seconds", o->seconds, "how long to publish")
+        ->check(CLI::Range(0.1, 86400.0))
+        ->capture_default_str();
+    command->add_option("--rate", o->rate, "messages a second")
+        ->check(CLI::Range(0.1, 100000.0))
+        ->capture_default_str();
+    command
+        ->add_option("--port", o->port, "port to serve the store on; any free one if it is taken")
+        ->capture_default_str();
     command->add_flag("--stay", o->stay, "stay up until Ctrl-C (default on a terminal)");
     command->add_flag("--no-stay", o->no_stay, "end after the proof")->excludes("--stay");
     command->add_flag("--json", o->json, "print only the proof, as JSON");
-    command->add_option("--tamper", o->tamper)->check(CLI::IsMember({"remove-effect", "add-effect"}))->group("");
-    command->footer("Examples:\n  angelia demo\n  angelia demo --seconds 5 --rate 1000 --input messages.ndjson --no-stay\nExit code 1: the proof failed.");
+    command->add_option("--tamper", o->tamper)
+        ->check(CLI::IsMember({"remove-effect", "add-effect"}))
+        ->group("");
+    command->footer(
+        "Examples:\n  angelia demo\n  angelia demo --seconds 5 --rate 1000 --input messages.ndjson "
+        "--no-stay\nExit code 1: the proof failed.");
     command->callback([o, &invocation] { invocation.run = [o] { return run_demo(*o); }; });
 }
 

@@ -25,14 +25,16 @@ Result<void> load_file(const std::string& file, Input& input) {
         if (!message) return reader.at_line(std::move(message).error());
         input.messages.push_back(*std::move(message));
     }
-    if (input.messages.empty()) return {ErrorCode::BadValue, fmt::format("{} holds no message", file)};
+    if (input.messages.empty())
+        return {ErrorCode::BadValue, fmt::format("{} holds no message", file)};
     input.source = fmt::format("{} messages of {}", input.messages.size(), file);
     return {};
 }
 
 /// One commit a message; fields separated by 0x1f.
 bool load_history(Input& input) {
-    const auto log = run_command("git log -n 2000 --format='%H%x1f%an%x1f%at%x1f%s'", "", milliseconds(10'000));
+    const auto log =
+        run_command("git log -n 2000 --format='%H%x1f%an%x1f%at%x1f%s'", "", milliseconds(10'000));
     if (!log || log->exit_code != 0) return false;
     std::istringstream lines(log->out);
     for (std::string line; std::getline(lines, line);) {
@@ -43,7 +45,9 @@ bool load_history(Input& input) {
         Message m;
         m.topic = "git.commit";
         m.value = part[0];
-        m.map_value = bson::make("author", part[1], "at", bson::Date{std::atoll(part[2].c_str()) * 1000}, "subject", part[3]);
+        m.map_value =
+            bson::make("author", part[1], "at", bson::Date{std::atoll(part[2].c_str()) * 1000},
+                       "subject", part[3]);
         input.messages.push_back(std::move(m));
     }
     input.source = fmt::format("{} commits of this repository", input.messages.size());
@@ -57,7 +61,8 @@ void load_orders(Input& input) {
             Message m;
             m.topic = std::string("order.") + state;
             m.value = std::to_string(4700 + order);
-            m.map_value = bson::make("order", 4700 + order, "state", state, "cents", std::int64_t{1999} * order);
+            m.map_value = bson::make("order", 4700 + order, "state", state, "cents",
+                                     std::int64_t{1999} * order);
             input.messages.push_back(std::move(m));
         }
     }

@@ -1,11 +1,12 @@
-// angelia demo-node: one of the processes that `demo` starts. It reads its topics from stdin, says "ready", works until stdin ends (so it dies
-// with its parent, however that dies), then stops in order.
+// angelia demo-node: one of the processes that `demo` starts. It reads its topics from stdin, says
+// "ready", works until stdin ends (so it dies with its parent, however that dies), then stops in
+// order.
 #include "cli/commands.h"
 #include "cli/demo_records.h"
 #include "cli/node_options.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <iostream>
@@ -45,17 +46,21 @@ int demo_node(const DemoNodeOptions& o) {
 
     const auto effects = store->collection(demo::kEffects);
     const auto handler = [&](const Message& m) -> Reply {
-        const auto effect = demo::effect_document(m, o.id, real_clock().system_millis(), o.record_payload);
-        if (auto inserted = store->insert(effects, effect); !inserted) return reject(inserted.error().message);
+        const auto effect =
+            demo::effect_document(m, o.id, real_clock().system_millis(), o.record_payload);
+        if (auto inserted = store->insert(effects, effect); !inserted)
+            return reject(inserted.error().message);
         return o.role == "request" ? answer("done").with("by", o.id) : no_answer();
     };
     for (const std::string& topic : topics) {
         if (auto added = node.listen(topic, handler); !added) return fail(added.error());
     }
     if (auto started = node.start(); !started) return fail(started.error());
-    if (!node.wait_ready(milliseconds(20'000))) return fail(ErrorCode::ExceededTimeLimit, o.id + " was not ready within 20 s");
+    if (!node.wait_ready(milliseconds(20'000)))
+        return fail(ErrorCode::ExceededTimeLimit, o.id + " was not ready within 20 s");
     const auto record = bson::make("_id", o.id, "role", o.role);
-    if (auto inserted = store->insert(store->collection(demo::kNodes), record); !inserted) return fail(inserted.error());
+    if (auto inserted = store->insert(store->collection(demo::kNodes), record); !inserted)
+        return fail(inserted.error());
     fmt::print("ready\n");
     std::fflush(stdout);
 

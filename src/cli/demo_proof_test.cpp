@@ -11,13 +11,16 @@ bson::ObjectId id(std::uint8_t n) {
     return i;
 }
 
-/// Two listeners; broadcast 1; work 2 (worker-1) and 3 (worker-1 killed at 100, worker-2 again at 2200); request 4.
+/// Two listeners; broadcast 1; work 2 (worker-1) and 3 (worker-1 killed at 100, worker-2 again at
+/// 2200); request 4.
 Records good() {
     Records r;
     r.broadcast_listeners = {"b1", "b2"};
-    r.published = {{id(1), Kind::Broadcast}, {id(2), Kind::Work}, {id(3), Kind::Work}, {id(4), Kind::Request}};
-    r.effects = {{id(1), "b1", 0, 50, 0},      {id(1), "b2", 0, 50, 0},        {id(2), "w1", 1, 60, 2060},
-                 {id(3), "w1", 1, 90, 2090},   {id(3), "w2", 2, 2200, 4200},   {id(4), "r", 0, 70, 0}};
+    r.published = {
+        {id(1), Kind::Broadcast}, {id(2), Kind::Work}, {id(3), Kind::Work}, {id(4), Kind::Request}};
+    r.effects = {{id(1), "b1", 0, 50, 0},      {id(1), "b2", 0, 50, 0},
+                 {id(2), "w1", 1, 60, 2060},   {id(3), "w1", 1, 90, 2090},
+                 {id(3), "w2", 2, 2200, 4200}, {id(4), "r", 0, 70, 0}};
     r.kills = {{"w1", 100}};
     r.answered = {id(4)};
     return r;

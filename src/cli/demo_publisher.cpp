@@ -6,18 +6,22 @@ namespace angelia::cli::demo {
 namespace {
 
 constexpr milliseconds kAnswerTimeout{20'000};
-constexpr milliseconds kBroadcastLife{120'000};  // longer than the demo: an unhandled broadcast must show up as missing, not expire
+constexpr milliseconds kBroadcastLife{
+    120'000};  // longer than the demo: an unhandled broadcast must show up as missing, not expire
 
 Kind kind_of(std::uint64_t n) {
-    static constexpr Kind kinds[] = {Kind::Broadcast, Kind::Work, Kind::Broadcast, Kind::Work, Kind::Request};
+    static constexpr Kind kinds[] = {Kind::Broadcast, Kind::Work, Kind::Broadcast, Kind::Work,
+                                     Kind::Request};
     return kinds[n % 5];
 }
 
 bson::Document record_of(const bson::ObjectId& message, Kind kind) {
-    return bson::make("_id", message, "kind", static_cast<std::int32_t>(kind), "name", kind_name(kind));
+    return bson::make("_id", message, "kind", static_cast<std::int32_t>(kind), "name",
+                      kind_name(kind));
 }
 
-Result<void> insert_all(store::Store& store, const char* collection, const std::vector<bson::Document>& documents) {
+Result<void> insert_all(store::Store& store, const char* collection,
+                        const std::vector<bson::Document>& documents) {
     if (documents.empty()) return {};
     std::vector<bson::DocumentView> views;
     for (const auto& d : documents) views.push_back(d.view());
@@ -28,7 +32,8 @@ Result<void> insert_all(store::Store& store, const char* collection, const std::
 
 }  // namespace
 
-Publisher::Publisher(store::Store store, Messaging& node, const Input& input) : store_(std::move(store)), node_(node), input_(input) {}
+Publisher::Publisher(store::Store store, Messaging& node, const Input& input)
+    : store_(std::move(store)), node_(node), input_(input) {}
 
 Message Publisher::next(Kind kind) {
     Message m = input_.messages[at_ % input_.messages.size()].copy();
@@ -71,7 +76,8 @@ Result<void> Publisher::publish_request(Message message) {
         new_answers_.push_back(answer.in_answer_to.value_or(bson::ObjectId()));
         latencies_us_.push_back(took.count());
     };
-    ANGELIA_TRY_ASSIGN(const bson::ObjectId id, node_.request_async(std::move(message), kAnswerTimeout, on_answer));
+    ANGELIA_TRY_ASSIGN(const bson::ObjectId id,
+                       node_.request_async(std::move(message), kAnswerTimeout, on_answer));
     std::vector<bson::Document> records;
     records.push_back(record_of(id, Kind::Request));
     return insert_all(store_, kPublished, records);
@@ -96,7 +102,8 @@ Latencies Publisher::latencies() const {
     }
     if (sorted.empty()) return {};
     std::sort(sorted.begin(), sorted.end());
-    return {microseconds(sorted[sorted.size() / 2]), microseconds(sorted[sorted.size() * 99 / 100]), sorted.size()};
+    return {microseconds(sorted[sorted.size() / 2]), microseconds(sorted[sorted.size() * 99 / 100]),
+            sorted.size()};
 }
 
 }  // namespace angelia::cli::demo

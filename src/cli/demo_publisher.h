@@ -1,4 +1,5 @@
-// The publishing side of the demo: real messages at a steady rate, two broadcasts, two pieces of work and one request in five.
+// The publishing side of the demo: real messages at a steady rate, two broadcasts, two pieces of
+// work and one request in five.
 #pragma once
 
 #include "cli/demo_input.h"
@@ -42,8 +43,9 @@ class Publisher {
     std::uint64_t published_ = 0;
     std::atomic<std::uint64_t> answered_{0};
     mutable std::mutex mutex_;
-    std::vector<bson::ObjectId> new_answers_;    // guarded by mutex_
-    std::vector<std::int64_t> latencies_us_;     // guarded by mutex_; bounded by the number of requests
+    std::vector<bson::ObjectId> new_answers_;  // guarded by mutex_
+    std::vector<std::int64_t>
+        latencies_us_;  // guarded by mutex_; bounded by the number of requests
 };
 
 }  // namespace angelia::cli::demo

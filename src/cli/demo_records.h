@@ -1,4 +1,5 @@
-// What the demo writes beside its messages, in collections of its own, so that the proof can be read from the store.
+// What the demo writes beside its messages, in collections of its own, so that the proof can be
+// read from the store.
 #pragma once
 
 #include <angelia/base/result.h>
@@ -10,11 +11,12 @@
 
 namespace angelia::cli::demo {
 
-inline constexpr const char* kPublished = "demo_published";  ///< one per acknowledged publish: {_id: message, kind, topic}
-inline constexpr const char* kEffects = "demo_effects";      ///< one per execution, never deduplicated
-inline constexpr const char* kAnswered = "demo_answered";    ///< {_id: request} when its answer came
-inline constexpr const char* kKills = "demo_kills";          ///< {_id: node, at}, written before the kill
-inline constexpr const char* kNodes = "demo_nodes";          ///< {_id: node, role}
+inline constexpr const char* kPublished =
+    "demo_published";  ///< one per acknowledged publish: {_id: message, kind, topic}
+inline constexpr const char* kEffects = "demo_effects";  ///< one per execution, never deduplicated
+inline constexpr const char* kAnswered = "demo_answered";  ///< {_id: request} when its answer came
+inline constexpr const char* kKills = "demo_kills";  ///< {_id: node, at}, written before the kill
+inline constexpr const char* kNodes = "demo_nodes";  ///< {_id: node, role}
 
 enum class Kind { Broadcast, Work, Request };
 const char* kind_name(Kind kind);
@@ -45,7 +47,8 @@ struct Records {
 };
 
 /// `with_payload`: the map_value as it arrived goes along (tests compare its bytes).
-bson::Document effect_document(const Message& message, const std::string& node, std::int64_t at_ms, bool with_payload = false);
+bson::Document effect_document(const Message& message, const std::string& node, std::int64_t at_ms,
+                               bool with_payload = false);
 Result<Records> load_records(store::Store& store);
 
 }  // namespace angelia::cli::demo

@@ -6,8 +6,8 @@
 
 #include <angelia/bson/json.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace angelia::cli {
 namespace {
@@ -20,8 +20,8 @@ struct DoctorOptions {
 struct Finding {
     std::string what;
     std::string value;
-    std::string trouble;   ///< empty: fine
-    std::string repair;    ///< a command, where there is one
+    std::string trouble;  ///< empty: fine
+    std::string repair;   ///< a command, where there is one
 };
 
 std::string yes_no(bool b) { return b ? "yes" : "no"; }
@@ -29,11 +29,18 @@ std::string yes_no(bool b) { return b ? "yes" : "no"; }
 void check_capabilities(const store::Capabilities& c, std::vector<Finding>& findings) {
     findings.push_back({"topology", c.topology, "", ""});
     findings.push_back({"version", c.server_version, "", ""});
-    const char* replica_set = "restart mongod with --replSet rs0, then: mongosh --eval 'rs.initiate()'";
-    findings.push_back({"change streams", yes_no(c.change_streams), c.change_streams ? "" : "messaging polls: slower, more load", c.change_streams ? "" : replica_set});
+    const char* replica_set =
+        "restart mongod with --replSet rs0, then: mongosh --eval 'rs.initiate()'";
+    findings.push_back({"change streams", yes_no(c.change_streams),
+                        c.change_streams ? "" : "messaging polls: slower, more load",
+                        c.change_streams ? "" : replica_set});
     const bool standalone = c.topology.rfind("standalone", 0) == 0;
-    findings.push_back({"transactions", yes_no(c.transactions), standalone ? "no transactional outbox" : "", standalone ? replica_set : ""});
-    findings.push_back({"TTL indexes", yes_no(c.ttl_indexes), c.ttl_indexes ? "" : "expired messages stay until a node deletes them", ""});
+    findings.push_back({"transactions", yes_no(c.transactions),
+                        standalone ? "no transactional outbox" : "",
+                        standalone ? replica_set : ""});
+    findings.push_back({"TTL indexes", yes_no(c.ttl_indexes),
+                        c.ttl_indexes ? "" : "expired messages stay until a node deletes them",
+                        ""});
     findings.push_back({"batch resume tokens", yes_no(c.batch_tokens), "", ""});
     findings.push_back({"startAfter", yes_no(c.start_after), "", ""});
     findings.push_back({"fills timestamps", yes_no(c.fills_timestamps), "", ""});
@@ -46,8 +53,11 @@ void check_clock(store::Store& store, std::vector<Finding>& findings) {
         return;
     }
     const auto skew = milliseconds(std::abs(time->now.millis - real_clock().system_millis()));
-    const bool bad = skew > milliseconds(1000) + std::chrono::duration_cast<milliseconds>(time->round_trip);
-    findings.push_back({"clock skew", format_duration(skew), bad ? "clocks of this machine and the server differ" : "", bad ? "timedatectl set-ntp true" : ""});
+    const bool bad =
+        skew > milliseconds(1000) + std::chrono::duration_cast<milliseconds>(time->round_trip);
+    findings.push_back({"clock skew", format_duration(skew),
+                        bad ? "clocks of this machine and the server differ" : "",
+                        bad ? "timedatectl set-ntp true" : ""});
     findings.push_back({"round trip", format_duration(time->round_trip), "", ""});
 }
 
@@ -62,15 +72,20 @@ void check_log_and_latency(store::Store& store, std::vector<Finding>& findings) 
     const auto scratch = store.collection("angelia_doctor_scratch");
     const auto latency = diagnostics->write_latency(scratch, 20);
     const bool slow = latency && *latency > milliseconds(100);
-    findings.push_back({"durable write", latency ? format_duration(*latency) : "failed",
-                        latency ? (slow ? "every claim and mark waits that long" : "") : latency.error().message, ""});
-    if (auto dropped = store.drop(scratch); !dropped) findings.push_back({"drop", "failed", dropped.error().message, ""});
+    findings.push_back(
+        {"durable write", latency ? format_duration(*latency) : "failed",
+         latency ? (slow ? "every claim and mark waits that long" : "") : latency.error().message,
+         ""});
+    if (auto dropped = store.drop(scratch); !dropped)
+        findings.push_back({"drop", "failed", dropped.error().message, ""});
 }
 
-Result<void> check_collections(store::Store& store, const Messaging& node, std::vector<Finding>& findings) {
+Result<void> check_collections(store::Store& store, const Messaging& node,
+                               std::vector<Finding>& findings) {
     ANGELIA_TRY_ASSIGN(const auto names, store.list_collections());
     const auto diagnostics = store.diagnostics();
-    for (const std::string& name : {node.collection_name(), node.lock_collection_name(), node.participants_collection_name()}) {
+    for (const std::string& name : {node.collection_name(), node.lock_collection_name(),
+                                    node.participants_collection_name()}) {
         if (std::find(names.begin(), names.end(), name) == names.end()) {
             findings.push_back({"collection " + name, "absent", "", ""});
             continue;
@@ -78,19 +93,25 @@ Result<void> check_collections(store::Store& store, const Messaging& node, std::
         ANGELIA_TRY_ASSIGN(const auto count, store.count(store.collection(name), bson::Document()));
         std::string indexes;
         bool ttl = false;
-        const auto reply = diagnostics->run_command(store.database(), bson::make("listIndexes", name));
+        const auto reply =
+            diagnostics->run_command(store.database(), bson::make("listIndexes", name));
         if (!reply) return reply.error();
         if (const auto batch = reply->view().find_path("cursor.firstBatch").get_array()) {
             for (const bson::Element& e : *batch) {
                 const auto index = e.value.get_document().value_or(bson::DocumentView());
-                indexes += (indexes.empty() ? "" : ", ") + std::string(index.find("name").get_string().value_or("?"));
+                indexes += (indexes.empty() ? "" : ", ") +
+                           std::string(index.find("name").get_string().value_or("?"));
                 ttl = ttl || index.has("expireAfterSeconds");
             }
         }
         const bool wants_ttl = name != node.participants_collection_name();
-        findings.push_back({"collection " + name, fmt::format("{} documents; indexes {}", count, indexes),
-                            wants_ttl && !ttl ? "no TTL index: nothing expires" : "",
-                            wants_ttl && !ttl ? fmt::format("mongosh --eval 'db.{}.createIndex({{delete_at: 1}}, {{expireAfterSeconds: 0}})'", name) : ""});
+        findings.push_back(
+            {"collection " + name, fmt::format("{} documents; indexes {}", count, indexes),
+             wants_ttl && !ttl ? "no TTL index: nothing expires" : "",
+             wants_ttl && !ttl ? fmt::format("mongosh --eval 'db.{}.createIndex({{delete_at: 1}}, "
+                                             "{{expireAfterSeconds: 0}})'",
+                                             name)
+                               : ""});
     }
     return {};
 }
@@ -108,7 +129,8 @@ int doctor(const DoctorOptions& o) {
     auto options = node_options(o.common, o.queue);
     if (!options) return fail(options.error());
     const Messaging node(*store, *std::move(options));
-    if (auto checked = check_collections(*store, node, findings); !checked) return fail(checked.error());
+    if (auto checked = check_collections(*store, node, findings); !checked)
+        return fail(checked.error());
 
     std::size_t troubles = 0;
     if (o.common.json()) {
@@ -139,10 +161,13 @@ int doctor(const DoctorOptions& o) {
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
     auto o = std::make_shared<DoctorOptions>();
-    CLI::App* command = app.add_subcommand("doctor", "what this store can do, what is missing, and what repairs it");
+    CLI::App* command = app.add_subcommand(
+        "doctor", "what this store can do, what is missing, and what repairs it");
     add_common_options(*command, o->common);
     add_queue_options(*command, o->queue);
-    command->footer("Examples:\n  angelia doctor\n  angelia doctor --store mongodb://db1/app -o json\nExit code 1: there is trouble.");
+    command->footer(
+        "Examples:\n  angelia doctor\n  angelia doctor --store mongodb://db1/app -o json\nExit "
+        "code 1: there is trouble.");
     command->callback([o, &invocation] { invocation.run = [o] { return doctor(*o); }; });
 }
 

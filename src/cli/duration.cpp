@@ -19,7 +19,10 @@ Result<milliseconds> parse_duration(std::string_view text) {
     if (unit == "d") factor = 86'400'000;
     const double millis = number * factor;
     if (error != std::errc() || factor == 0 || !(millis >= 0 && millis <= 1e13)) {
-        return {ErrorCode::FailedToParse, fmt::format("'{}' is no duration; write 250ms, 5s, 2m, 1h, 7d or a number of seconds", text)};
+        return {
+            ErrorCode::FailedToParse,
+            fmt::format("'{}' is no duration; write 250ms, 5s, 2m, 1h, 7d or a number of seconds",
+                        text)};
     }
     return milliseconds(std::llround(millis));
 }

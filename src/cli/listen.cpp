@@ -8,8 +8,8 @@
 
 #include <angelia/bson/json.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <atomic>
 
@@ -34,18 +34,21 @@ std::string trimmed(std::string text) {
     return text;
 }
 
-/// stdout empty: no answer; a JSON object: map_value; else msg. Non-zero: rejected, stderr is the reason.
+/// stdout empty: no answer; a JSON object: map_value; else msg. Non-zero: rejected, stderr is the
+/// reason.
 Reply reply_of(const Result<CommandOutcome>& outcome) {
     if (!outcome) return reject(outcome.error().message);
     if (outcome->timed_out) return reject("the command took too long and was killed");
     if (outcome->exit_code != 0) {
         const std::string reason = trimmed(outcome->err);
-        return reject(reason.empty() ? fmt::format("the command ended with {}", outcome->exit_code) : reason);
+        return reject(reason.empty() ? fmt::format("the command ended with {}", outcome->exit_code)
+                                     : reason);
     }
     const std::string text = trimmed(outcome->out);
     if (text.empty()) return no_answer();
     if (text.front() == '{') {
-        if (auto map = bson::from_json(text)) return Reply::make_answer(std::nullopt).with_map(*std::move(map));
+        if (auto map = bson::from_json(text))
+            return Reply::make_answer(std::nullopt).with_map(*std::move(map));
     }
     return answer(text);
 }
@@ -68,7 +71,8 @@ int listen(const ListenOptionsCli& o) {
     std::atomic<std::uint64_t> finished{0};
     const auto handler = [&](const Message& m) -> Reply {
         // With --count the surplus goes back to the queue untouched.
-        if (const auto n = taken.fetch_add(1); o.count > 0 && n >= o.count) return reject("this listener has had its --count");
+        if (const auto n = taken.fetch_add(1); o.count > 0 && n >= o.count)
+            return reject("this listener has had its --count");
         Reply reply;
         if (o.exec.empty()) {
             print_message(m, o.common.json());
@@ -85,7 +89,8 @@ int listen(const ListenOptionsCli& o) {
         if (auto added = node.listen(topic, handler); !added) return fail(added.error());
     }
     if (auto started = node.start(); !started) return fail(started.error());
-    if (!o.common.json() && stderr_is_terminal()) fmt::print(stderr, "listening as {}; Ctrl-C ends\n", node.id());
+    if (!o.common.json() && stderr_is_terminal())
+        fmt::print(stderr, "listening as {}; Ctrl-C ends\n", node.id());
     signals.wait();
     if (auto stopped = node.stop(); !stopped) return fail(stopped.error());
     return kOk;
@@ -95,21 +100,32 @@ int listen(const ListenOptionsCli& o) {
 
 void add_listen(CLI::App& app, Invocation& invocation) {
     auto o = std::make_shared<ListenOptionsCli>();
-    CLI::App* command = app.add_subcommand("listen", "print messages, answer them, or run a command for each");
+    CLI::App* command =
+        app.add_subcommand("listen", "print messages, answer them, or run a command for each");
     add_common_options(*command, o->common);
     add_queue_options(*command, o->queue);
     command->add_option("topic", o->topics, "topics")->required();
     command->add_option("--count", o->count, "end after so many messages");
-    command->add_option("--answer", o->answer, "answer every message with this text")->each([o = o.get()](const std::string&) { o->has_answer = true; });
-    command->add_option("--exec", o->exec,
-                        "shell command per message: the message as one line of JSON on stdin; stdout: nothing = no answer, an object = map_value, "
-                        "else msg; non-zero = rejected with stderr as reason")->excludes("--answer");
-    command->add_option("--exec-timeout", o->exec_timeout, "a command that runs longer is killed and the message rejected")->capture_default_str();
-    command->add_option("--threads", o->threads, "messages handled side by side")->check(CLI::Range(1, 1000))->capture_default_str();
-    command->footer("Examples:\n"
-                    "  angelia listen user.created order.paid\n"
-                    "  angelia listen user.lookup --answer ok\n"
-                    "  angelia listen invoice.run --exec ./make-invoice.sh --threads 4");
+    command->add_option("--answer", o->answer, "answer every message with this text")
+        ->each([o = o.get()](const std::string&) { o->has_answer = true; });
+    command
+        ->add_option("--exec", o->exec,
+                     "shell command per message: the message as one line of JSON on stdin; stdout: "
+                     "nothing = no answer, an object = map_value, "
+                     "else msg; non-zero = rejected with stderr as reason")
+        ->excludes("--answer");
+    command
+        ->add_option("--exec-timeout", o->exec_timeout,
+                     "a command that runs longer is killed and the message rejected")
+        ->capture_default_str();
+    command->add_option("--threads", o->threads, "messages handled side by side")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->footer(
+        "Examples:\n"
+        "  angelia listen user.created order.paid\n"
+        "  angelia listen user.lookup --answer ok\n"
+        "  angelia listen invoice.run --exec ./make-invoice.sh --threads 4");
     command->callback([o, &invocation] { invocation.run = [o] { return listen(*o); }; });
 }
 

@@ -13,11 +13,13 @@
 namespace angelia::cli {
 namespace {
 
-constexpr std::string_view kFields = "topic, value, msg, map_value, additional, exclusive, recipients, priority, ttl, timing_out, "
-                                     "delete_after_processing, delete_after_processing_time";
+constexpr std::string_view kFields =
+    "topic, value, msg, map_value, additional, exclusive, recipients, priority, ttl, timing_out, "
+    "delete_after_processing, delete_after_processing_time";
 
 Error wrong(std::string_view field, std::string_view expected, bson::ValueView got) {
-    return {ErrorCode::BadValue, fmt::format("field '{}' must be {}, not {}", field, expected, bson::type_alias(got.type()))};
+    return {ErrorCode::BadValue, fmt::format("field '{}' must be {}, not {}", field, expected,
+                                             bson::type_alias(got.type()))};
 }
 
 Result<std::optional<std::string>> text_field(std::string_view field, bson::ValueView v) {
@@ -26,9 +28,11 @@ Result<std::optional<std::string>> text_field(std::string_view field, bson::Valu
     return std::optional<std::string>(*text);
 }
 
-Result<std::int64_t> integer_field(std::string_view field, bson::ValueView v, std::int64_t least, std::int64_t most) {
+Result<std::int64_t> integer_field(std::string_view field, bson::ValueView v, std::int64_t least,
+                                   std::int64_t most) {
     const auto n = v.to_int64();
-    if (!n || *n < least || *n > most) return wrong(field, fmt::format("an integer from {} to {}", least, most), v);
+    if (!n || *n < least || *n > most)
+        return wrong(field, fmt::format("an integer from {} to {}", least, most), v);
     return *n;
 }
 
@@ -57,8 +61,10 @@ Result<void> set_field(Message& m, std::string_view key, bson::ValueView v) {
         ANGELIA_TRY_ASSIGN(m.exclusive, bool_field(key, v));
     } else if (key == "recipients") {
         if (!v.get_array()) return wrong(key, "an array of strings or null", v);
-        for (const bson::DocumentView recipients = *v.get_array(); const bson::Element& e : recipients) {
-            if (!e.value.get_string()) return wrong("recipients." + std::string(e.key), "a string", e.value);
+        for (const bson::DocumentView recipients = *v.get_array();
+             const bson::Element& e : recipients) {
+            if (!e.value.get_string())
+                return wrong("recipients." + std::string(e.key), "a string", e.value);
             m.recipients.emplace_back(*e.value.get_string());
         }
     } else if (key == "priority") {
@@ -88,7 +94,8 @@ Result<Message> message_from_document(bson::DocumentView document) {
         if (e.value.is_null()) continue;
         ANGELIA_TRY(set_field(m, e.key, e.value));
     }
-    if (m.topic.empty()) return {ErrorCode::BadValue, "field 'topic' is missing; it must be a non-empty string"};
+    if (m.topic.empty())
+        return {ErrorCode::BadValue, "field 'topic' is missing; it must be a non-empty string"};
     return m;
 }
 
@@ -104,7 +111,9 @@ std::string message_to_json(const Message& m) {
     if (m.value) b.add("value", *m.value);
     if (m.map_value) b.add("map_value", *m.map_value);
     if (m.additional) b.add("additional", *m.additional);
-    b.add("exclusive", m.exclusive).add("priority", m.priority).add("timestamp", bson::Date{m.timestamp});
+    b.add("exclusive", m.exclusive)
+        .add("priority", m.priority)
+        .add("timestamp", bson::Date{m.timestamp});
     if (!m.recipients.empty()) {
         b.open_array("recipients");
         for (const auto& r : m.recipients) b.push(r);
@@ -123,9 +132,12 @@ Result<LineReader> LineReader::open(const std::string& name) {
     reader.name_ = name == "-" ? "stdin" : name;
     if (name == "-") return reader;
     std::error_code ignored;  // a pipe has no size; then the total is unknown
-    if (std::filesystem::is_directory(name, ignored)) return {ErrorCode::FileNotOpen, fmt::format("{} is a folder, not a file", name)};
+    if (std::filesystem::is_directory(name, ignored))
+        return {ErrorCode::FileNotOpen, fmt::format("{} is a folder, not a file", name)};
     auto file = std::make_unique<std::ifstream>(name, std::ios::binary);
-    if (!*file) return {ErrorCode::FileNotOpen, fmt::format("cannot read {}: {}", name, std::strerror(errno))};
+    if (!*file)
+        return {ErrorCode::FileNotOpen,
+                fmt::format("cannot read {}: {}", name, std::strerror(errno))};
     const auto size = std::filesystem::file_size(name, ignored);
     reader.total_ = ignored ? 0 : size;
     reader.file_ = std::move(file);
@@ -141,7 +153,9 @@ Result<bool> LineReader::next(std::string& line) {
         bytes_ += line.size() + 1;
         if (line.find_first_not_of(" \t\r") != std::string::npos) return true;
     }
-    if (in.bad()) return {ErrorCode::FileStreamFailed, fmt::format("reading {} failed behind line {}", name_, number_)};
+    if (in.bad())
+        return {ErrorCode::FileStreamFailed,
+                fmt::format("reading {} failed behind line {}", name_, number_)};
     return false;
 }
 

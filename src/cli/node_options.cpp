@@ -4,8 +4,8 @@
 
 #include <angelia/bson/json.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -25,8 +25,11 @@ Result<messaging::Options> node_options(const CommonOptions& common, const Queue
 
 void add_message_options(CLI::App& command, MessageOptions& o) {
     command.add_option("topic", o.topic, "topic, 1 to 255 bytes");
-    command.add_option("--text", o.text, "free text, field msg")->each([&o](const std::string&) { o.has_text = true; });
-    command.add_option("--value", o.value, "free text, field value")->each([&o](const std::string&) { o.has_value = true; });
+    command.add_option("--text", o.text, "free text, field msg")->each([&o](const std::string&) {
+        o.has_text = true;
+    });
+    command.add_option("--value", o.value, "free text, field value")
+        ->each([&o](const std::string&) { o.has_value = true; });
     command.add_option("--file", o.file, "JSON object for map_value; - reads stdin");
     command.add_flag("--exclusive", o.exclusive, "exactly one node handles it (a work queue)");
     command.add_option("--to", o.to, "sender id of a recipient; may be given more than once");
@@ -56,11 +59,15 @@ Result<Message> build_message(const MessageOptions& o) {
             text.assign(std::istreambuf_iterator<char>(std::cin), {});
         } else {
             std::ifstream in(o.file, std::ios::binary);
-            if (!in) return {ErrorCode::FileNotOpen, fmt::format("cannot read {}: {}", o.file, std::strerror(errno))};
+            if (!in)
+                return {ErrorCode::FileNotOpen,
+                        fmt::format("cannot read {}: {}", o.file, std::strerror(errno))};
             text.assign(std::istreambuf_iterator<char>(in), {});
         }
         auto document = bson::from_json(text);
-        if (!document) return {document.error().code, fmt::format("{}: {}", o.file == "-" ? "stdin" : o.file, document.error().message)};
+        if (!document)
+            return {document.error().code, fmt::format("{}: {}", o.file == "-" ? "stdin" : o.file,
+                                                       document.error().message)};
         m.map_value = *std::move(document);
     }
     return m;

@@ -20,9 +20,11 @@ struct MessageOptions {
     std::string ttl;
 };
 void add_message_options(CLI::App& command, MessageOptions& options);
-/// Without map_value from a file of lines; `--file` is read here. Errors: FileNotOpen, FailedToParse with the place.
+/// Without map_value from a file of lines; `--file` is read here. Errors: FileNotOpen,
+/// FailedToParse with the place.
 Result<Message> build_message(const MessageOptions& options);
-/// What the options say about a message that came from elsewhere: topic, exclusive, to, priority, ttl.
+/// What the options say about a message that came from elsewhere: topic, exclusive, to, priority,
+/// ttl.
 Result<void> apply_message_options(const MessageOptions& options, Message& message);
 
 }  // namespace angelia::cli

@@ -17,14 +17,16 @@ void print_message(const Message& m, bool json) {
         line = message_to_json(m);
     } else {
         const std::time_t seconds = m.timestamp / 1000;
-        line = fmt::format("{:%H:%M:%S}.{:03}  {}  from {}", fmt::localtime(seconds), m.timestamp % 1000, m.topic, m.sender);
+        line = fmt::format("{:%H:%M:%S}.{:03}  {}  from {}", fmt::localtime(seconds),
+                           m.timestamp % 1000, m.topic, m.sender);
         if (m.attempt > 1) line += fmt::format("  attempt {}", m.attempt);
         if (m.value) line += "  value " + *m.value;
         if (m.msg) line += "  msg " + *m.msg;
         if (m.map_value) line += "  " + bson::to_json(m.map_value->view());
     }
     line += '\n';
-    std::fwrite(line.data(), 1, line.size(), stdout);  // one call: lines of several threads do not mix
+    std::fwrite(line.data(), 1, line.size(),
+                stdout);  // one call: lines of several threads do not mix
     std::fflush(stdout);
 }
 

@@ -26,6 +26,7 @@ class Progress {
 };
 
 /// "[#####.....]  1234 of 5000  812/s  5 s left"; without a total "1234  812/s".
-std::string progress_line(std::uint64_t done, std::uint64_t total, double fraction, microseconds elapsed);
+std::string progress_line(std::uint64_t done, std::uint64_t total, double fraction,
+                          microseconds elapsed);
 
 }  // namespace angelia::cli

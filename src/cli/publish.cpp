@@ -6,8 +6,8 @@
 
 #include <angelia/bson/json.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace angelia::cli {
 namespace {
@@ -40,7 +40,8 @@ Result<Message> message_of_line(const PublishOptions& o, const std::string& line
 
 /// Publishes batch by batch; what stands before a bad line is published, and the error says so.
 Result<void> publish_lines(const PublishOptions& o, Messaging& node, Counts& counts) {
-    ANGELIA_TRY_ASSIGN(LineReader reader, LineReader::open(o.messages.empty() ? o.lines : o.messages));
+    ANGELIA_TRY_ASSIGN(LineReader reader,
+                       LineReader::open(o.messages.empty() ? o.lines : o.messages));
     Progress progress("publishing", 0);
     std::vector<Message> batch;
     std::size_t batch_bytes = 0;
@@ -83,7 +84,8 @@ int publish(const PublishOptions& o) {
         const auto result = publish_lines(o, node, counts);
         counts.elapsed = real_clock().steady_now() - start;
         if (!result) {
-            fmt::print(stderr, "angelia: {} messages were published before this error\n", counts.published);
+            fmt::print(stderr, "angelia: {} messages were published before this error\n",
+                       counts.published);
             return fail(result.error());
         }
         const double seconds = static_cast<double>(counts.elapsed.count()) / 1e6;
@@ -114,13 +116,20 @@ void add_publish(CLI::App& app, Invocation& invocation) {
     add_common_options(*command, o->common);
     add_queue_options(*command, o->queue);
     add_message_options(*command, o->message);
-    auto* lines = command->add_option("--lines", o->lines, "NDJSON file: each object becomes the map_value of one message; - reads stdin");
-    command->add_option("--messages", o->messages, "NDJSON file of whole messages {topic, value, msg, map_value, exclusive, ...}; - reads stdin")->excludes(lines);
-    command->footer("Examples:\n"
-                    "  angelia publish user.created --value 4711 --text created\n"
-                    "  angelia publish invoice.run --exclusive --file invoice.json\n"
-                    "  angelia publish sensor.read --lines readings.ndjson\n"
-                    "  angelia publish --messages all.ndjson --exclusive");
+    auto* lines = command->add_option(
+        "--lines", o->lines,
+        "NDJSON file: each object becomes the map_value of one message; - reads stdin");
+    command
+        ->add_option("--messages", o->messages,
+                     "NDJSON file of whole messages {topic, value, msg, map_value, exclusive, "
+                     "...}; - reads stdin")
+        ->excludes(lines);
+    command->footer(
+        "Examples:\n"
+        "  angelia publish user.created --value 4711 --text created\n"
+        "  angelia publish invoice.run --exclusive --file invoice.json\n"
+        "  angelia publish sensor.read --lines readings.ndjson\n"
+        "  angelia publish --messages all.ndjson --exclusive");
     command->callback([o, &invocation] {
         if (o->message.topic.empty() && o->messages.empty()) throw CLI::RequiredError("topic");
         const bool many = !o->lines.empty() || !o->messages.empty();

@@ -5,8 +5,8 @@
 #include "cli/node_options.h"
 #include "cli/print_message.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace angelia::cli {
 namespace {
@@ -40,7 +40,8 @@ int request(const RequestOptions& o) {
     for (const Message& answer : *answers) print_message(answer, o.common.json());
     if (auto stopped = node.stop(); !stopped) return fail(stopped.error());
     if (answers->size() >= std::max<std::size_t>(o.answers, 1)) return kOk;
-    fmt::print(stderr, "angelia: {} of {} answers came within {}\n", answers->size(), std::max<std::size_t>(o.answers, 1), o.timeout);
+    fmt::print(stderr, "angelia: {} of {} answers came within {}\n", answers->size(),
+               std::max<std::size_t>(o.answers, 1), o.timeout);
     return kNoAnswer;
 }
 
@@ -54,11 +55,15 @@ void add_request(CLI::App& app, Invocation& invocation) {
     add_message_options(*command, o->message);
     command->get_option("topic")->required();
     command->add_option("--timeout", o->timeout, "how long to wait")->capture_default_str();
-    command->add_option("--answers", o->answers, "how many answers to wait for; 0: all that come in the time")->capture_default_str();
-    command->footer("Examples:\n"
-                    "  angelia request user.lookup --value 4711 --timeout 5s\n"
-                    "  angelia request cluster.ping --answers 3 -o json\n"
-                    "Exit code 4: fewer answers than asked for.");
+    command
+        ->add_option("--answers", o->answers,
+                     "how many answers to wait for; 0: all that come in the time")
+        ->capture_default_str();
+    command->footer(
+        "Examples:\n"
+        "  angelia request user.lookup --value 4711 --timeout 5s\n"
+        "  angelia request cluster.ping --answers 3 -o json\n"
+        "Exit code 4: fewer answers than asked for.");
     command->callback([o, &invocation] { invocation.run = [o] { return request(*o); }; });
 }
 

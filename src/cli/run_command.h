@@ -9,12 +9,14 @@
 namespace angelia::cli {
 
 struct CommandOutcome {
-    int exit_code = 0;          ///< 128 + signal when a signal ended it
-    std::string out, err;       ///< at most 15 MiB and 64 KiB, the rest is dropped
-    bool timed_out = false;     ///< killed after the time limit
+    int exit_code = 0;       ///< 128 + signal when a signal ended it
+    std::string out, err;    ///< at most 15 MiB and 64 KiB, the rest is dropped
+    bool timed_out = false;  ///< killed after the time limit
 };
 
-/// /bin/sh -c `command`. Blocks the caller; safe from several threads. Errors: OperationFailed when no process could be started.
-Result<CommandOutcome> run_command(const std::string& command, const std::string& input, milliseconds timeout);
+/// /bin/sh -c `command`. Blocks the caller; safe from several threads. Errors: OperationFailed when
+/// no process could be started.
+Result<CommandOutcome> run_command(const std::string& command, const std::string& input,
+                                   milliseconds timeout);
 
 }  // namespace angelia::cli

@@ -1,11 +1,11 @@
 // angelia serve: an embedded store for MongoDB clients.
-#include "cli/common.h"
 #include "cli/commands.h"
+#include "cli/common.h"
 
 #include <angelia/angelia.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace angelia::cli {
 namespace {
@@ -22,7 +22,9 @@ struct ServeOptions {
 
 int serve(const ServeOptions& o) {
     const SignalWatch signals;
-    const std::string address = o.memory ? "embedded::memory:" : fmt::format("embedded:{}?durability={}", o.data, o.durability);
+    const std::string address =
+        o.memory ? "embedded::memory:"
+                 : fmt::format("embedded:{}?durability={}", o.data, o.durability);
     store::OpenOptions open;
     open.log = stderr_log(o.verbose);
     auto opened = open_store(address, open);
@@ -36,7 +38,8 @@ int serve(const ServeOptions& o) {
     server_options.log = open.log;
     auto server = Server::start(store, server_options);
     if (!server) return fail(server.error());
-    fmt::print("angelia {} serves {} at {}\n", version(), o.memory ? "memory" : o.data, (*server)->uri());
+    fmt::print("angelia {} serves {} at {}\n", version(), o.memory ? "memory" : o.data,
+               (*server)->uri());
     std::fflush(stdout);
 
     signals.wait();
@@ -50,16 +53,25 @@ int serve(const ServeOptions& o) {
 void add_serve(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<ServeOptions>();
     CLI::App* command = app.add_subcommand("serve", "serve an embedded store to MongoDB clients");
-    command->add_option("--data", options->data, "data folder, made if absent")->capture_default_str();
-    command->add_option("--bind", options->bind, "address to listen on; only loopback, until there is authentication")->capture_default_str();
+    command->add_option("--data", options->data, "data folder, made if absent")
+        ->capture_default_str();
+    command
+        ->add_option("--bind", options->bind,
+                     "address to listen on; only loopback, until there is authentication")
+        ->capture_default_str();
     command->add_option("--port", options->port, "port; 0 takes a free one")->capture_default_str();
     command->add_flag("--memory", options->memory, "keep nothing on disk");
-    command->add_option("--durability", options->durability, "strict: answered = synced; periodic: synced every 100 ms")
-        ->check(CLI::IsMember({"strict", "periodic"}))->capture_default_str();
-    command->add_flag("--enable-test-commands", options->enable_test_commands, "allow configureFailPoint (for driver tests)");
+    command
+        ->add_option("--durability", options->durability,
+                     "strict: answered = synced; periodic: synced every 100 ms")
+        ->check(CLI::IsMember({"strict", "periodic"}))
+        ->capture_default_str();
+    command->add_flag("--enable-test-commands", options->enable_test_commands,
+                      "allow configureFailPoint (for driver tests)");
     command->add_flag("-v,--verbose", options->verbose, "say more on stderr");
     command->footer("Examples:\n  angelia serve --data ./data\n  angelia serve --memory --port 0");
-    command->callback([options, &invocation] { invocation.run = [options] { return serve(*options); }; });
+    command->callback(
+        [options, &invocation] { invocation.run = [options] { return serve(*options); }; });
 }
 
 }  // namespace angelia::cli

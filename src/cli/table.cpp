@@ -6,13 +6,17 @@ namespace angelia::cli {
 namespace {
 
 bool is_number(const std::string& cell) {
-    return !cell.empty() && std::all_of(cell.begin(), cell.end(), [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == ' '; });
+    return !cell.empty() && std::all_of(cell.begin(), cell.end(), [](char c) {
+        return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == ' ';
+    });
 }
 
 }  // namespace
 
 std::size_t display_width(const std::string& text) {
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    }));
 }
 
 std::string format_table(const std::vector<std::vector<std::string>>& rows) {

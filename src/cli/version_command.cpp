@@ -3,18 +3,22 @@
 
 #include <angelia/angelia.h>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace angelia::cli {
 
 void add_version(CLI::App& app, Invocation& invocation) {
     auto options = std::make_shared<std::string>("table");
     CLI::App* command = app.add_subcommand("version", "print the version");
-    command->add_option("-o,--output", *options, "table or json")->check(CLI::IsMember({"table", "json"}))->capture_default_str();
+    command->add_option("-o,--output", *options, "table or json")
+        ->check(CLI::IsMember({"table", "json"}))
+        ->capture_default_str();
     command->callback([options, &invocation] {
         invocation.run = [options] {
-            fmt::print(fmt::runtime(*options == "json" ? "{{\"version\": \"{}\"}}\n" : "angelia {}\n"), version());
+            fmt::print(
+                fmt::runtime(*options == "json" ? "{{\"version\": \"{}\"}}\n" : "angelia {}\n"),
+                version());
             return static_cast<int>(kOk);
         };
     });

@@ -4,18 +4,30 @@ namespace angelia::delivery {
 
 std::string_view skip_reason_name(SkipReason reason) {
     switch (reason) {
-        case SkipReason::None: return "none";
-        case SkipReason::InProgress: return "in progress";
-        case SkipReason::OwnMessage: return "own message";
-        case SkipReason::NotAddressed: return "not addressed";
-        case SkipReason::Done: return "done";
-        case SkipReason::MarkedByUs: return "marked by us";
-        case SkipReason::LateAnswer: return "late answer";
-        case SkipReason::NoListener: return "no listener";
-        case SkipReason::Paused: return "paused";
-        case SkipReason::Duplicate: return "duplicate";
-        case SkipReason::Expired: return "expired";
-        case SkipReason::Leased: return "leased";
+        case SkipReason::None:
+            return "none";
+        case SkipReason::InProgress:
+            return "in progress";
+        case SkipReason::OwnMessage:
+            return "own message";
+        case SkipReason::NotAddressed:
+            return "not addressed";
+        case SkipReason::Done:
+            return "done";
+        case SkipReason::MarkedByUs:
+            return "marked by us";
+        case SkipReason::LateAnswer:
+            return "late answer";
+        case SkipReason::NoListener:
+            return "no listener";
+        case SkipReason::Paused:
+            return "paused";
+        case SkipReason::Duplicate:
+            return "duplicate";
+        case SkipReason::Expired:
+            return "expired";
+        case SkipReason::Leased:
+            return "leased";
     }
     return "unknown";
 }
@@ -41,7 +53,8 @@ Decision decide(const Envelope& e, const NodeState& s) {
     if (s.paused) return skip(SkipReason::Paused);
     if (s.seen) return skip(SkipReason::Duplicate);
     if (m.exclusive) {
-        if (m.leased_until && m.leased_until->millis > s.now_millis) return skip(SkipReason::Leased);
+        if (m.leased_until && m.leased_until->millis > s.now_millis)
+            return skip(SkipReason::Leased);
         return {Action::Claim, SkipReason::None};
     }
     return {Action::Handle, SkipReason::None};

@@ -16,17 +16,17 @@ enum class Action : std::uint8_t {
 
 enum class SkipReason : std::uint8_t {
     None,
-    InProgress,    ///< this node is at it
+    InProgress,  ///< this node is at it
     OwnMessage,
     NotAddressed,  ///< for others
     Done,          ///< exclusive and marked
     MarkedByUs,
-    LateAnswer,    ///< to a request of ours that nobody waits for any more
-    NoListener,    ///< stays as it is: a listener may come
+    LateAnswer,  ///< to a request of ours that nobody waits for any more
+    NoListener,  ///< stays as it is: a listener may come
     Paused,
-    Duplicate,     ///< handled or given up here before
+    Duplicate,  ///< handled or given up here before
     Expired,
-    Leased,        ///< somebody else is at it, or it waits for its next attempt
+    Leased,  ///< somebody else is at it, or it waits for its next attempt
 };
 
 std::string_view skip_reason_name(SkipReason reason);
@@ -34,14 +34,16 @@ std::string_view skip_reason_name(SkipReason reason);
 /// What the node knows when it sees the message.
 struct NodeState {
     std::string_view self;
-    std::int64_t now_millis = 0;   ///< server time, estimated
+    std::int64_t now_millis = 0;  ///< server time, estimated
     bool in_progress = false;
-    bool waited_for = false;       ///< a caller waits for an answer to message.in_answer_to
-    bool asked_before = false;     ///< message.in_answer_to is a request of ours
-    bool listening = false;        ///< a listener on the topic
+    bool waited_for = false;    ///< a caller waits for an answer to message.in_answer_to
+    bool asked_before = false;  ///< message.in_answer_to is a request of ours
+    bool listening = false;     ///< a listener on the topic
     bool paused = false;
-    bool seen = false;             ///< in the memory of duplicates: broadcasts handled here, anything given up here
-    bool age_by_timestamp = false; ///< Morphium's rule: timestamp + ttl against now, instead of delete_at
+    bool seen =
+        false;  ///< in the memory of duplicates: broadcasts handled here, anything given up here
+    bool age_by_timestamp =
+        false;  ///< Morphium's rule: timestamp + ttl against now, instead of delete_at
 };
 
 struct Decision {

@@ -19,7 +19,8 @@ bool absent(ValueView v) { return v.is_missing() || v.is_null() || v.is(Type::Un
 std::optional<std::int64_t> millis_of(ValueView v) {
     if (v.is(Type::Date)) return v.as_date().millis;
     if (auto whole = v.to_int64()) return whole;
-    if (auto number = v.to_double(); number && *number > -9.0e18 && *number < 9.0e18) return static_cast<std::int64_t>(*number);
+    if (auto number = v.to_double(); number && *number > -9.0e18 && *number < 9.0e18)
+        return static_cast<std::int64_t>(*number);
     return std::nullopt;
 }
 
@@ -55,16 +56,22 @@ Result<std::vector<std::string>> strings_of(ValueView v, const char* reason) {
 
 Result<void> check_name(std::string_view text, std::size_t bytes_max, const char* what) {
     const std::string prefix = std::string(what) + " ";
-    if (text.empty()) return {ErrorCode::BadValue, prefix + "is empty; allowed are 1 to " + std::to_string(bytes_max) + " bytes"};
+    if (text.empty())
+        return {ErrorCode::BadValue,
+                prefix + "is empty; allowed are 1 to " + std::to_string(bytes_max) + " bytes"};
     if (text.size() > bytes_max) {
-        return {ErrorCode::BadValue, prefix + "has " + std::to_string(text.size()) + " bytes; allowed are 1 to " + std::to_string(bytes_max)};
+        return {ErrorCode::BadValue, prefix + "has " + std::to_string(text.size()) +
+                                         " bytes; allowed are 1 to " + std::to_string(bytes_max)};
     }
     for (std::size_t i = 0; i < text.size(); ++i) {
         const auto c = static_cast<unsigned char>(text[i]);
         // C0 controls, DEL, and C1 controls (U+0080 to U+009F, two bytes in UTF-8).
-        const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+        const bool c1 =
+            c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
         if (c < 0x20 || c == 0x7F || c1) {
-            return {ErrorCode::BadValue, prefix + "has a control character at byte " + std::to_string(i) + "; allowed is UTF-8 text without them"};
+            return {ErrorCode::BadValue, prefix + "has a control character at byte " +
+                                             std::to_string(i) +
+                                             "; allowed is UTF-8 text without them"};
         }
     }
     if (!bson::is_utf8(text)) return {ErrorCode::BadValue, prefix + "is not UTF-8"};
@@ -74,11 +81,13 @@ Result<void> check_name(std::string_view text, std::size_t bytes_max, const char
 }  // namespace
 
 bool Envelope::marked_by(std::string_view id) const {
-    return std::find(message.processed_by.begin(), message.processed_by.end(), id) != message.processed_by.end();
+    return std::find(message.processed_by.begin(), message.processed_by.end(), id) !=
+           message.processed_by.end();
 }
 
 bool Envelope::addressed_to(std::string_view id) const {
-    return std::find(message.recipients.begin(), message.recipients.end(), id) != message.recipients.end();
+    return std::find(message.recipients.begin(), message.recipients.end(), id) !=
+           message.recipients.end();
 }
 
 Message Message::copy() const {
@@ -109,8 +118,12 @@ Message Message::copy() const {
     return m;
 }
 
-Result<void> check_topic(std::string_view topic) { return check_name(topic, kTopicBytesMax, "topic"); }
-Result<void> check_sender(std::string_view id) { return check_name(id, kSenderBytesMax, "sender id"); }
+Result<void> check_topic(std::string_view topic) {
+    return check_name(topic, kTopicBytesMax, "topic");
+}
+Result<void> check_sender(std::string_view id) {
+    return check_name(id, kSenderBytesMax, "sender id");
+}
 
 Result<Envelope> decode(bson::DocumentView document) {
     Envelope e;
@@ -152,7 +165,8 @@ Result<Envelope> decode(bson::DocumentView document) {
             m.additional = bson::Array(bson::Document(*list));
         } else if (key == "recipients") {
             if (absent(value)) continue;
-            ANGELIA_TRY_ASSIGN(m.recipients, strings_of(value, "recipients is not a list of strings"));
+            ANGELIA_TRY_ASSIGN(m.recipients,
+                               strings_of(value, "recipients is not a list of strings"));
             e.addressed = true;
         } else if (key == "in_answer_to") {
             if (absent(value)) continue;
@@ -179,7 +193,8 @@ Result<Envelope> decode(bson::DocumentView document) {
         } else if (key == "timing_out") {
             timing_out = value;
         } else if (key == "delete_after_processing") {
-            ANGELIA_TRY_ASSIGN(m.delete_after_processing, flag_of(value, false, "delete_after_processing is not a bool"));
+            ANGELIA_TRY_ASSIGN(m.delete_after_processing,
+                               flag_of(value, false, "delete_after_processing is not a bool"));
         } else if (key == "delete_after_processing_time") {
             if (absent(value)) continue;
             auto t = millis_of(value);
@@ -189,8 +204,9 @@ Result<Envelope> decode(bson::DocumentView document) {
             if (absent(value)) continue;
             auto p = millis_of(value);
             if (!p || value.is(Type::Date)) return malformed("priority is not a number");
-            m.priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(*p, std::numeric_limits<std::int32_t>::min(),
-                                                                            std::numeric_limits<std::int32_t>::max()));
+            m.priority = static_cast<std::int32_t>(
+                std::clamp<std::int64_t>(*p, std::numeric_limits<std::int32_t>::min(),
+                                         std::numeric_limits<std::int32_t>::max()));
         } else if (key == "exclusive") {
             ANGELIA_TRY_ASSIGN(m.exclusive, flag_of(value, false, "exclusive is not a bool"));
         } else if (key == "leased_by") {
@@ -198,7 +214,9 @@ Result<Envelope> decode(bson::DocumentView document) {
         } else if (key == "leased_until") {
             m.leased_until = value.get_date();
         } else if (key == "attempt") {
-            if (auto n = value.to_int64(); n && *n > 0 && *n < std::numeric_limits<std::int32_t>::max()) m.attempt = static_cast<std::int32_t>(*n);
+            if (auto n = value.to_int64();
+                n && *n > 0 && *n < std::numeric_limits<std::int32_t>::max())
+                m.attempt = static_cast<std::int32_t>(*n);
         } else if (key == "last_error") {
             if (auto s = value.get_string()) m.last_error = std::string(*s);
         }
@@ -214,16 +232,20 @@ Result<Envelope> decode(bson::DocumentView document) {
         e.marks_are_null = true;
     } else {
         if (!processed_by.is(Type::Array)) return malformed("processed_by is not an array");
-        ANGELIA_TRY_ASSIGN(m.processed_by, strings_of(processed_by, "processed_by is not a list of strings"));
+        ANGELIA_TRY_ASSIGN(m.processed_by,
+                           strings_of(processed_by, "processed_by is not a list of strings"));
     }
-    ANGELIA_TRY_ASSIGN(m.timing_out, flag_of(timing_out, m.delete_at.has_value(), "timing_out is not a bool"));
+    ANGELIA_TRY_ASSIGN(m.timing_out,
+                       flag_of(timing_out, m.delete_at.has_value(), "timing_out is not a bool"));
     if (!m.delete_after_processing) m.delete_after_processing = false;
     return e;
 }
 
 bson::Document encode(const Message& m) {
     bson::Builder b;
-    const auto text = [&b](std::string_view key, const std::optional<std::string>& v) { v ? b.add(key, *v) : b.add(key, bson::Null{}); };
+    const auto text = [&b](std::string_view key, const std::optional<std::string>& v) {
+        v ? b.add(key, *v) : b.add(key, bson::Null{});
+    };
     b.add("_id", m.id).add("class_name", kClassName);
     b.add("sender", m.sender).add("sender_host", m.sender_host);
     b.add("topic", m.topic).add("name", m.topic);
@@ -247,7 +269,8 @@ bson::Document encode(const Message& m) {
     m.delete_at ? b.add("delete_at", *m.delete_at) : b.add("delete_at", bson::Null{});
     b.add("timing_out", m.timing_out.value_or(true));
     b.add("delete_after_processing", m.delete_after_processing.value_or(false));
-    b.add("delete_after_processing_time", static_cast<std::int32_t>(m.delete_after_processing_time.count()));
+    b.add("delete_after_processing_time",
+          static_cast<std::int32_t>(m.delete_after_processing_time.count()));
     b.add("priority", m.priority);
     b.add("exclusive", m.exclusive);
     return b.take();
@@ -259,22 +282,30 @@ Result<void> complete(Message& m, const SendDefaults& defaults) {
     ANGELIA_TRY(check_topic(m.topic));
     for (const auto& r : m.recipients) ANGELIA_TRY(check_sender(r));
     if (m.ttl && (*m.ttl < milliseconds(1) || *m.ttl > kTtlMax)) {
-        return {ErrorCode::BadValue, "ttl is " + std::to_string(m.ttl->count()) + " ms; allowed are 1 ms to 10 years, or none"};
+        return {ErrorCode::BadValue, "ttl is " + std::to_string(m.ttl->count()) +
+                                         " ms; allowed are 1 ms to 10 years, or none"};
     }
-    if (m.ttl && m.timing_out && !*m.timing_out) return {ErrorCode::BadValue, "ttl is given and timing_out is false; give one of them"};
-    if (m.delete_after_processing_time < milliseconds(0) || m.delete_after_processing_time.count() > std::numeric_limits<std::int32_t>::max()) {
-        return {ErrorCode::BadValue, "delete_after_processing_time is " + std::to_string(m.delete_after_processing_time.count()) +
+    if (m.ttl && m.timing_out && !*m.timing_out)
+        return {ErrorCode::BadValue, "ttl is given and timing_out is false; give one of them"};
+    if (m.delete_after_processing_time < milliseconds(0) ||
+        m.delete_after_processing_time.count() > std::numeric_limits<std::int32_t>::max()) {
+        return {ErrorCode::BadValue, "delete_after_processing_time is " +
+                                         std::to_string(m.delete_after_processing_time.count()) +
                                          " ms; allowed are 0 to 2147483647"};
     }
-    const auto utf8 = [](const std::optional<std::string>& text) { return !text || bson::is_utf8(*text); };
+    const auto utf8 = [](const std::optional<std::string>& text) {
+        return !text || bson::is_utf8(*text);
+    };
     if (!utf8(m.msg)) return {ErrorCode::BadValue, "msg is not UTF-8"};
     if (!utf8(m.value)) return {ErrorCode::BadValue, "value is not UTF-8"};
 
     if (m.id == bson::ObjectId{}) m.id = bson::ObjectId::generate();
     m.sender = defaults.sender;
     m.sender_host = defaults.sender_host;
-    if (!m.timing_out) m.timing_out = !m.exclusive || m.ttl.has_value() || defaults.exclusive_times_out;
-    if (!m.delete_after_processing) m.delete_after_processing = m.exclusive && defaults.exclusive_is_deleted;
+    if (!m.timing_out)
+        m.timing_out = !m.exclusive || m.ttl.has_value() || defaults.exclusive_times_out;
+    if (!m.delete_after_processing)
+        m.delete_after_processing = m.exclusive && defaults.exclusive_is_deleted;
     m.timestamp = defaults.now_millis;
     if (*m.timing_out) {
         if (!m.ttl) m.ttl = defaults.default_ttl;
@@ -296,7 +327,9 @@ Message answer_to(const Message& request) {
     answer.in_answer_to = request.id;
     answer.recipients = {request.sender};
     constexpr std::int32_t kMoreUrgent = 10;  // Morphium's offset
-    answer.priority = request.priority < std::numeric_limits<std::int32_t>::min() + kMoreUrgent ? request.priority : request.priority - kMoreUrgent;
+    answer.priority = request.priority < std::numeric_limits<std::int32_t>::min() + kMoreUrgent
+                          ? request.priority
+                          : request.priority - kMoreUrgent;
     return answer;
 }
 

@@ -12,7 +12,8 @@ namespace angelia::delivery {
 /// Not thread-safe.
 class IdMemory {
   public:
-    IdMemory(std::size_t count_max, microseconds age_max) : count_max_(count_max), age_max_(age_max) {}
+    IdMemory(std::size_t count_max, microseconds age_max)
+        : count_max_(count_max), age_max_(age_max) {}
 
     /// True when it was not there.
     bool insert(const bson::ObjectId& id, SteadyTime now) {
@@ -27,7 +28,8 @@ class IdMemory {
     void erase(const bson::ObjectId& id) { ids_.erase(id); }
     /// Forgets what is too old or too much.
     void trim(SteadyTime now) {
-        while (!order_.empty() && (order_.size() > count_max_ || order_.front().at + age_max_ < now)) {
+        while (!order_.empty() &&
+               (order_.size() > count_max_ || order_.front().at + age_max_ < now)) {
             auto found = ids_.find(order_.front().id);
             if (found != ids_.end() && found->second == order_.front().number) ids_.erase(found);
             order_.pop_front();

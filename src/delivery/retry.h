@@ -11,7 +11,8 @@ namespace angelia::delivery {
 /// After the attempt-th failure (from 1): 1 s, doubling, at most 60 s.
 constexpr std::chrono::milliseconds retry_delay(std::int32_t attempt) {
     const int doublings = std::clamp(attempt - 1, 0, 6);
-    return std::min(std::chrono::milliseconds(1000LL << doublings), std::chrono::milliseconds(60'000));
+    return std::min(std::chrono::milliseconds(1000LL << doublings),
+                    std::chrono::milliseconds(60'000));
 }
 
 /// Lower goes first: priority, then age, then arrival.

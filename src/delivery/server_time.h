@@ -11,8 +11,9 @@ namespace angelia::delivery {
 /// A value; not thread-safe. A local wall clock that jumps does not matter once one reply was seen.
 class ServerTimeEstimate {
   public:
-    /// A reply said `server_millis`; it took `round_trip` and arrived at `arrived`. A sample is kept unless the one we have is
-    /// sharper: uncertainty is half the round trip, and grows with age for the drift of clocks.
+    /// A reply said `server_millis`; it took `round_trip` and arrived at `arrived`. A sample is
+    /// kept unless the one we have is sharper: uncertainty is half the round trip, and grows with
+    /// age for the drift of clocks.
     void add(std::int64_t server_millis, microseconds round_trip, SteadyTime arrived) {
         const auto half = round_trip / 2;
         if (at_ && half > uncertainty(arrived)) return;

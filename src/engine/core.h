@@ -1,4 +1,5 @@
-// What the rooms of the engine share: the store, its catalog, and the one lock that surrounds every apply section.
+// What the rooms of the engine share: the store, its catalog, and the one lock that surrounds every
+// apply section.
 #pragma once
 
 #include "engine/catalog/catalog.h"
@@ -12,7 +13,8 @@ namespace angelia::engine {
 
 /// Shown by serverStatus. Threads: safe.
 struct EngineCounters {
-    std::atomic<std::int64_t> inserted{0}, updated{0}, deleted{0}, duplicate_keys{0}, retried_statements{0};
+    std::atomic<std::int64_t> inserted{0}, updated{0}, deleted{0}, duplicate_keys{0},
+        retried_statements{0};
     std::atomic<std::int64_t> outside_searches{0}, searches_repeated{0};
     std::atomic<std::int64_t> ttl_passes{0}, ttl_deleted{0}, ttl_failures{0};
     std::atomic<std::int64_t> documents_examined{0};
@@ -29,15 +31,17 @@ struct Core {
     Catalog catalog;
     EngineCounters counters;
     std::atomic<bool> closing{false};
-    /// Surrounds every apply section together with what must be published in the same order (ApplyScope takes it). Lock order: this one,
-    /// then those of the storage. Held while a change is evaluated and committed, never while waiting for the disk to sync.
+    /// Surrounds every apply section together with what must be published in the same order
+    /// (ApplyScope takes it). Lock order: this one, then those of the storage. Held while a change
+    /// is evaluated and committed, never while waiting for the disk to sync.
     std::mutex apply_mutex;
     // -- guarded by apply_mutex
     RetryTable retries;
 
     const Clock& clock() const { return *options.storage.clock; }
     Result<void> check_open() const {
-        if (closing.load(std::memory_order_acquire)) return Error(ErrorCode::ShutdownInProgress, "the engine is shutting down");
+        if (closing.load(std::memory_order_acquire))
+            return Error(ErrorCode::ShutdownInProgress, "the engine is shutting down");
         return {};
     }
 };

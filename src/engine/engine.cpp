@@ -27,8 +27,12 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
 }
 
 EngineImpl::EngineImpl(EngineOptions options)
-    : core_(std::move(options)), cursors_(core_), ttl_(core_), timers_({"engine-timers", kTimerTasksMax}),
-      upkeep_({"engine-upkeep", 0}), workers_({"engine-work", worker_count(), kWorkerTasksMax, milliseconds{10'000}}),
+    : core_(std::move(options)),
+      cursors_(core_),
+      ttl_(core_),
+      timers_({"engine-timers", kTimerTasksMax}),
+      upkeep_({"engine-upkeep", 0}),
+      workers_({"engine-work", worker_count(), kWorkerTasksMax, milliseconds{10'000}}),
       ttl_interval_ms_(core_.options.ttl_interval.count()) {}
 
 EngineImpl::~EngineImpl() { (void)close(); }
@@ -95,7 +99,8 @@ void EngineImpl::run_upkeep() {
     if (core_.closing) return;
     if (auto pass = ttl_.run_pass(); !pass) {
         ++core_.counters.ttl_failures;
-        core_.options.storage.log(LogLevel::Warning, "TTL pass failed: " + pass.error().to_string());
+        core_.options.storage.log(LogLevel::Warning,
+                                  "TTL pass failed: " + pass.error().to_string());
     }
     cursors_.expire_idle();
     if (++upkeep_count_ % kRetrySweepEvery == 0 && !core_.closing) {
@@ -105,7 +110,8 @@ void EngineImpl::run_upkeep() {
         if (swept && *swept > 0) committed = scope.commit(nullptr, {});
         if (!swept || !committed)
             core_.options.storage.log(LogLevel::Warning,
-                                      "sweep of retry records failed: " + (swept ? committed.error() : swept.error()).to_string());
+                                      "sweep of retry records failed: " +
+                                          (swept ? committed.error() : swept.error()).to_string());
     }
 }
 
@@ -113,17 +119,38 @@ bson::Document EngineImpl::status() const {
     const auto cursors = cursors_.counts();
     const auto& c = core_.counters;
     bson::Builder b;
-    b.open("cursors").add("open", cursors.open).add("opened", cursors.opened).add("timedOut", cursors.timed_out).add("killed", cursors.killed).close();
-    b.open("documents").add("inserted", c.inserted.load()).add("updated", c.updated.load()).add("deleted", c.deleted.load());
-    b.add("examined", c.documents_examined.load()).add("duplicateKeys", c.duplicate_keys.load()).close();
-    b.open("writes").add("retriedStatements", c.retried_statements.load()).add("outsideSearches", c.outside_searches.load());
+    b.open("cursors")
+        .add("open", cursors.open)
+        .add("opened", cursors.opened)
+        .add("timedOut", cursors.timed_out)
+        .add("killed", cursors.killed)
+        .close();
+    b.open("documents")
+        .add("inserted", c.inserted.load())
+        .add("updated", c.updated.load())
+        .add("deleted", c.deleted.load());
+    b.add("examined", c.documents_examined.load())
+        .add("duplicateKeys", c.duplicate_keys.load())
+        .close();
+    b.open("writes")
+        .add("retriedStatements", c.retried_statements.load())
+        .add("outsideSearches", c.outside_searches.load());
     b.add("searchesRepeated", c.searches_repeated.load()).close();
-    b.open("ttl").add("passes", c.ttl_passes.load()).add("deletedDocuments", c.ttl_deleted.load()).add("failures", c.ttl_failures.load()).close();
+    b.open("ttl")
+        .add("passes", c.ttl_passes.load())
+        .add("deletedDocuments", c.ttl_deleted.load())
+        .add("failures", c.ttl_failures.load())
+        .close();
     if (streams_) {
         const auto s = streams_->counters();
         auto number = [](std::uint64_t v) { return static_cast<std::int64_t>(v); };
-        b.open("streams").add("open", number(s.streams_open)).add("opened", number(s.streams_opened)).add("waiting", number(s.streams_waiting));
-        b.add("historyLost", number(s.history_lost)).add("wakeups", number(s.wakeups)).add("eventsDelivered", number(s.events_delivered));
+        b.open("streams")
+            .add("open", number(s.streams_open))
+            .add("opened", number(s.streams_opened))
+            .add("waiting", number(s.streams_waiting));
+        b.add("historyLost", number(s.history_lost))
+            .add("wakeups", number(s.wakeups))
+            .add("eventsDelivered", number(s.events_delivered));
         b.add("eventsShared", number(s.events_shared)).close();
     }
     return b.take();

@@ -1,8 +1,10 @@
-// The face of the embedded engine: one Engine object per data folder and process, shared by its two doors (the wire server and
-// store_embedded). A command is parsed once into one of the small structs below; there is one execution path.
+// The face of the embedded engine: one Engine object per data folder and process, shared by its two
+// doors (the wire server and store_embedded). A command is parsed once into one of the small
+// structs below; there is one execution path.
 //
-// Calls that change something end in a continuation: `done` runs exactly once, when the change is durable in the sense of the
-// store's mode (or failed). Reads answer at once. Nothing here parks a thread. Threads: everything is safe.
+// Calls that change something end in a continuation: `done` runs exactly once, when the change is
+// durable in the sense of the store's mode (or failed). Reads answer at once. Nothing here parks a
+// thread. Threads: everything is safe.
 #pragma once
 
 #include "engine/changes/oplog.h"
@@ -38,9 +40,10 @@ Result<void> check_namespace(const Namespace& ns);
 
 struct EngineOptions {
     storage::Options storage;
-    milliseconds ttl_interval{1000};          ///< pause between passes of the TTL monitor
+    milliseconds ttl_interval{1000};  ///< pause between passes of the TTL monitor
     milliseconds cursor_idle_timeout{600'000};
-    microseconds slow_move{100};               ///< a scan that takes so long to the next key remembers the gap; 0 (tests): always
+    microseconds slow_move{
+        100};  ///< a scan that takes so long to the next key remembers the gap; 0 (tests): always
     std::string replica_set_name = "rs0";
     bool enable_test_commands = false;
 };
@@ -54,54 +57,59 @@ enum class ReturnImage : std::uint8_t { None, Before, After };
 struct ConditionalWrite {
     WriteKind kind = WriteKind::Insert;
     Namespace ns;
-    bson::Document document;                          ///< Insert: the document; `_id` is added in front when missing
-    std::shared_ptr<const query::Matcher> filter;     ///< Update, Delete
-    std::shared_ptr<const query::Update> update;      ///< Update
-    bson::Document sort;                              ///< picks the first match (findAndModify); empty = any
-    bson::Value hint;                                 ///< index name or key pattern
+    bson::Document document;  ///< Insert: the document; `_id` is added in front when missing
+    std::shared_ptr<const query::Matcher> filter;  ///< Update, Delete
+    std::shared_ptr<const query::Update> update;   ///< Update
+    bson::Document sort;  ///< picks the first match (findAndModify); empty = any
+    bson::Value hint;     ///< index name or key pattern
     bool multi = false;
     bool upsert = false;
     ReturnImage image = ReturnImage::None;
-    std::int32_t stmt_id = -1;                        ///< position in the retry record; -1 = index in the list
-    /// Runs only if the write at this (smaller) index of the same list took effect (inserted, modified or deleted at least one document).
+    std::int32_t stmt_id = -1;  ///< position in the retry record; -1 = index in the list
+    /// Runs only if the write at this (smaller) index of the same list took effect (inserted,
+    /// modified or deleted at least one document).
     std::optional<std::size_t> only_if;
-    /// Runs only if the write at this (smaller) index did not take effect. With `only_if` both must hold.
+    /// Runs only if the write at this (smaller) index did not take effect. With `only_if` both must
+    /// hold.
     std::optional<std::size_t> unless;
 };
 
 struct WriteOutcome {
-    std::optional<Error> error;      ///< DuplicateKey carries keyPattern and keyValue in details_bson
-    std::int64_t matched = 0;        ///< Update: matched, without an upsert. Delete: deleted. Insert: 1
-    std::int64_t modified = 0;       ///< documents whose bytes changed
-    bson::Value upserted_id;         ///< missing unless an upsert inserted
+    std::optional<Error> error;  ///< DuplicateKey carries keyPattern and keyValue in details_bson
+    std::int64_t matched = 0;    ///< Update: matched, without an upsert. Delete: deleted. Insert: 1
+    std::int64_t modified = 0;   ///< documents whose bytes changed
+    bson::Value upserted_id;     ///< missing unless an upsert inserted
     std::optional<bson::Document> image;
-    bool retried = false;            ///< answered from the retry record
-    bool skipped = false;            ///< not run: `only_if`, `unless`, or behind the first error of an ordered list
+    bool retried = false;  ///< answered from the retry record
+    bool skipped =
+        false;  ///< not run: `only_if`, `unless`, or behind the first error of an ordered list
 };
 
 /// Identifies a retryable write: same (lsid, txn_number, stmt_id) is executed once (contract 6.5).
 struct RetryKey {
-    bson::Document lsid;             ///< {id: UUID}
+    bson::Document lsid;  ///< {id: UUID}
     std::int64_t txn_number = 0;
 };
 
 struct WriteRequest {
-    std::vector<ConditionalWrite> writes;   ///< 1 .. 100 000, over any namespaces
-    bool ordered = true;                    ///< stop at the first error
-    bool atomic = false;                    ///< all in one batch, and nothing at all when one fails; else long lists may be split into several batches
+    std::vector<ConditionalWrite> writes;  ///< 1 .. 100 000, over any namespaces
+    bool ordered = true;                   ///< stop at the first error
+    bool atomic = false;  ///< all in one batch, and nothing at all when one fails; else long lists
+                          ///< may be split into several batches
     std::optional<RetryKey> retry;
-    bool wait_durable = true;               ///< false: w:0, `done` runs after applying
+    bool wait_durable = true;  ///< false: w:0, `done` runs after applying
     bool create_collections = true;
     SteadyTime deadline = SteadyTime::max();  ///< MaxTimeMSExpired behind it
 };
 
 struct WriteResult {
-    std::vector<WriteOutcome> outcomes;     ///< same order and size as `writes`
+    std::vector<WriteOutcome> outcomes;  ///< same order and size as `writes`
     bson::Timestamp operation_time;
 };
 
-/// Runs once; a Result error means that the whole request was refused (bad namespace, TransactionTooOld, no disk space, shutdown).
-/// May run on the caller's thread before write() returns (memory mode) or on the syncer's: be short.
+/// Runs once; a Result error means that the whole request was refused (bad namespace,
+/// TransactionTooOld, no disk space, shutdown). May run on the caller's thread before write()
+/// returns (memory mode) or on the syncer's: be short.
 using WriteDone = std::function<void(Result<WriteResult>)>;
 using Done = std::function<void(Result<bson::Timestamp>)>;
 
@@ -112,25 +120,26 @@ struct FindSpec {
     bson::Document filter, projection, sort;
     bson::Value hint;
     std::int64_t skip = 0;
-    std::int64_t limit = 0;              ///< 0 = none
+    std::int64_t limit = 0;  ///< 0 = none
     std::int64_t batch_size = 101;
     bool single_batch = false;
     bool no_cursor_timeout = false;
-    bson::Document lsid;                 ///< session the cursor belongs to; empty = none
+    bson::Document lsid;  ///< session the cursor belongs to; empty = none
     SteadyTime deadline = SteadyTime::max();
 };
 
 struct CursorBatch {
-    std::int64_t cursor_id = 0;                 ///< 0 = exhausted
-    std::string ns;                             ///< "db.coll" as replies show it
-    std::vector<bson::Document> documents;      ///< at most 16 MiB together, at least one if there is one
-    std::optional<bson::Document> post_batch_resume_token;   ///< change streams
+    std::int64_t cursor_id = 0;  ///< 0 = exhausted
+    std::string ns;              ///< "db.coll" as replies show it
+    std::vector<bson::Document>
+        documents;  ///< at most 16 MiB together, at least one if there is one
+    std::optional<bson::Document> post_batch_resume_token;  ///< change streams
     bson::Timestamp operation_time;
 };
 
 struct AggregateSpec {
-    Namespace ns;                        ///< collection empty for {aggregate: 1}
-    bson::Document pipeline;             ///< the stages, as an array's document
+    Namespace ns;             ///< collection empty for {aggregate: 1}
+    bson::Document pipeline;  ///< the stages, as an array's document
     std::int64_t batch_size = 101;
     bson::Value hint;
     bson::Document lsid;
@@ -139,9 +148,10 @@ struct AggregateSpec {
 
 struct GetMoreSpec {
     std::int64_t cursor_id = 0;
-    Namespace ns;                        ///< must be the cursor's (else Unauthorized)
-    std::int64_t batch_size = 0;         ///< 0 = no limit but the size
-    std::optional<milliseconds> max_wait;   ///< change streams: wait so long for the first event (default 1 s)
+    Namespace ns;                 ///< must be the cursor's (else Unauthorized)
+    std::int64_t batch_size = 0;  ///< 0 = no limit but the size
+    std::optional<milliseconds>
+        max_wait;  ///< change streams: wait so long for the first event (default 1 s)
     bson::Document lsid;
 };
 
@@ -165,12 +175,13 @@ struct CollectionInfo {
 
 struct IndexSpec {
     std::string name;
-    bson::Document key;                  ///< {a: 1, "b.c": -1}
+    bson::Document key;  ///< {a: 1, "b.c": -1}
     bool unique = false;
     bool sparse = false;
     std::optional<std::int64_t> expire_after_seconds;
-    bson::Document partial_filter;       ///< empty = none
-    bson::Document extra;                ///< options given that are only listed back (hidden, collation simple, ...)
+    bson::Document partial_filter;  ///< empty = none
+    bson::Document
+        extra;  ///< options given that are only listed back (hidden, collation simple, ...)
 };
 
 struct IndexBuild {
@@ -181,7 +192,7 @@ struct IndexBuild {
 };
 
 struct CollectionStats {
-    std::int64_t count = 0;              ///< exact, also after a crash
+    std::int64_t count = 0;  ///< exact, also after a crash
     std::int64_t bytes = 0;
     std::vector<IndexSpec> indexes;
 };
@@ -189,9 +200,9 @@ struct CollectionStats {
 struct WatchSpec {
     enum class Scope : std::uint8_t { Collection, Database, Deployment };
     Scope scope = Scope::Collection;
-    Namespace ns;                        ///< the collection need not exist
-    bson::Document stages;               ///< pipeline behind $changeStream: $match, $project, ...
-    bson::Document options;              ///< the $changeStream stage's own document
+    Namespace ns;            ///< the collection need not exist
+    bson::Document stages;   ///< pipeline behind $changeStream: $match, $project, ...
+    bson::Document options;  ///< the $changeStream stage's own document
 };
 
 class Engine {
@@ -199,7 +210,8 @@ class Engine {
     /// Errors: those of Storage::open.
     static Result<std::unique_ptr<Engine>> open(EngineOptions options);
     virtual ~Engine() = default;
-    /// Ends streams and cursors (ShutdownInProgress), the TTL monitor, then the store. Pending continuations run first.
+    /// Ends streams and cursors (ShutdownInProgress), the TTL monitor, then the store. Pending
+    /// continuations run first.
     virtual Result<void> close() = 0;
 
     // -- data
@@ -208,44 +220,59 @@ class Engine {
     /// Not for $changeStream.
     virtual Result<CursorBatch> aggregate(const AggregateSpec& spec) = 0;
     virtual Result<std::int64_t> count(const CountSpec& spec) = 0;
-    /// `done` at once, except on a change stream cursor without events: then when one comes or max_wait is over.
-    virtual void get_more(const GetMoreSpec& spec, std::function<void(Result<CursorBatch>)> done) = 0;
+    /// `done` at once, except on a change stream cursor without events: then when one comes or
+    /// max_wait is over.
+    virtual void get_more(const GetMoreSpec& spec,
+                          std::function<void(Result<CursorBatch>)> done) = 0;
     virtual KilledCursors kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) = 0;
-    /// Kills the cursors of a session (endSessions, or its time is over). Its retry record stays until it is swept.
+    /// Kills the cursors of a session (endSessions, or its time is over). Its retry record stays
+    /// until it is swept.
     virtual void end_session(bson::DocumentView lsid) = 0;
 
     // -- change streams
     /// For in-process readers: no cursor id, no wire. See changes/change_stream.h.
     virtual Result<std::shared_ptr<ChangeStream>> watch(const WatchSpec& spec) = 0;
     /// For the command: a cursor over a new stream, with an empty first batch and its token.
-    virtual Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size, bson::Document lsid) = 0;
+    virtual Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec,
+                                                          std::int64_t batch_size,
+                                                          bson::Document lsid) = 0;
 
     // -- collections and indexes
-    virtual void create_collection(const Namespace& ns, bson::Document options, Done done) = 0;  ///< NamespaceExists
-    virtual void drop_collection(const Namespace& ns, std::function<void(Result<std::int32_t>)> done) = 0;  ///< number of indexes it had; NamespaceNotFound
+    virtual void create_collection(const Namespace& ns, bson::Document options,
+                                   Done done) = 0;  ///< NamespaceExists
+    virtual void drop_collection(const Namespace& ns,
+                                 std::function<void(Result<std::int32_t>)>
+                                     done) = 0;  ///< number of indexes it had; NamespaceNotFound
     virtual void drop_database(const std::string& db, Done done) = 0;
-    virtual void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs, std::function<void(Result<IndexBuild>)> done) = 0;
+    virtual void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
+                                std::function<void(Result<IndexBuild>)> done) = 0;
     /// `which`: a name, a key pattern, "*", or an array of names.
-    virtual void drop_indexes(const Namespace& ns, bson::Value which, std::function<void(Result<std::int32_t>)> done) = 0;
+    virtual void drop_indexes(const Namespace& ns, bson::Value which,
+                              std::function<void(Result<std::int32_t>)> done) = 0;
     virtual std::vector<std::string> list_databases() = 0;
     virtual std::vector<CollectionInfo> list_collections(const std::string& db) = 0;
-    virtual Result<CollectionStats> collection_stats(const Namespace& ns) = 0;                  ///< NamespaceNotFound
-    virtual Result<std::vector<IndexSpec>> list_indexes(const Namespace& ns) = 0;               ///< NamespaceNotFound
-    /// Checks records against indexes and back, and the oplog against records: the reply document of the `validate` command.
+    virtual Result<CollectionStats> collection_stats(
+        const Namespace& ns) = 0;  ///< NamespaceNotFound
+    virtual Result<std::vector<IndexSpec>> list_indexes(
+        const Namespace& ns) = 0;  ///< NamespaceNotFound
+    /// Checks records against indexes and back, and the oplog against records: the reply document
+    /// of the `validate` command.
     virtual Result<bson::Document> validate(const Namespace& ns) = 0;
 
     // -- time, state
     virtual storage::Storage& storage() = 0;
     virtual Oplog& oplog() = 0;
     virtual const EngineOptions& options() const = 0;
-    virtual bson::Timestamp operation_time() const = 0;   ///< newest durable
-    /// For timers of the doors (awaitable hello, failCommand's block): one lane, never for long work.
+    virtual bson::Timestamp operation_time() const = 0;  ///< newest durable
+    /// For timers of the doors (awaitable hello, failCommand's block): one lane, never for long
+    /// work.
     virtual Executor& timers() = 0;
     /// For work over 1 ms; bounded.
     virtual Executor& workers() = 0;
     /// Runs one pass of the TTL monitor now (tests); returns the number of documents deleted.
     virtual Result<std::int64_t> run_ttl_pass() = 0;
-    /// Pause between passes of the TTL monitor; set_ holds from now on, also for a pass that is waiting.
+    /// Pause between passes of the TTL monitor; set_ holds from now on, also for a pass that is
+    /// waiting.
     virtual milliseconds ttl_interval() const = 0;
     virtual void set_ttl_interval(milliseconds interval) = 0;
     /// Engine counters for serverStatus: cursors, streams, ttl, write path.

@@ -1,5 +1,5 @@
-// A copy of a collection that is kept up to date by its change stream alone must be the collection, whatever is written and wherever the
-// reader stops and goes on.
+// A copy of a collection that is kept up to date by its change stream alone must be the collection,
+// whatever is written and wherever the reader stops and goes on.
 #include "engine/testing/test_engine.h"
 
 #include <gtest/gtest.h>
@@ -17,17 +17,20 @@ const Namespace kSource{"test", "source"};
 class Replica {
   public:
     void apply(const bson::Document& event) {
-        const std::string id = bson::to_json(event.view().find_path("documentKey._id"), bson::JsonMode::Canonical);
+        const std::string id =
+            bson::to_json(event.view().find_path("documentKey._id"), bson::JsonMode::Canonical);
         const std::string_view kind = event["operationType"].as_string();
         ++counts_[std::string(kind)];
         EXPECT_EQ(documents_.count(id), kind == "insert" ? 0u : 1u) << kind << " of " << id;
-        if (kind == "insert" || kind == "replace") documents_[id] = bson::Document(event["fullDocument"].as_document());
+        if (kind == "insert" || kind == "replace")
+            documents_[id] = bson::Document(event["fullDocument"].as_document());
         if (kind == "delete") documents_.erase(id);
         if (kind == "update") update(documents_[id], event["updateDescription"].as_document());
     }
     std::vector<std::string> texts() const {
         std::vector<std::string> out;
-        for (const auto& [id, document] : documents_) out.push_back(bson::to_json(document, bson::JsonMode::Canonical));
+        for (const auto& [id, document] : documents_)
+            out.push_back(bson::to_json(document, bson::JsonMode::Canonical));
         std::sort(out.begin(), out.end());
         return out;
     }
@@ -38,7 +41,8 @@ class Replica {
         EXPECT_TRUE(description["truncatedArrays"].as_document().empty());
         bson::Builder set, unset;
         set.add_all(description["updatedFields"].as_document());
-        for (const auto& path : description["removedFields"].as_document()) unset.add(path.value.as_string(), "");
+        for (const auto& path : description["removedFields"].as_document())
+            unset.add(path.value.as_string(), "");
         bson::Builder change;
         const auto set_fields = set.take(), unset_fields = unset.take();
         if (!set_fields.empty()) change.add("$set", set_fields);
@@ -57,7 +61,8 @@ std::vector<std::string> contents_of(TestEngine& engine) {
     spec.ns = kSource;
     spec.batch_size = 100'000;
     std::vector<std::string> out;
-    for (const auto& document : engine->find(spec).value_or_throw().documents) out.push_back(bson::to_json(document, bson::JsonMode::Canonical));
+    for (const auto& document : engine->find(spec).value_or_throw().documents)
+        out.push_back(bson::to_json(document, bson::JsonMode::Canonical));
     std::sort(out.begin(), out.end());
     return out;
 }
@@ -80,7 +85,12 @@ class RandomWriter {
     std::string id() { return R"({"_id": )" + std::to_string(below(12)) + "}"; }
     std::string number() { return std::to_string(below(5)); }
     std::string value() {
-        const std::string choices[] = {number(), "\"text\"", "[]", "[" + number() + ", " + number() + "]", R"({"x": )" + number() + "}", "null"};
+        const std::string choices[] = {number(),
+                                       "\"text\"",
+                                       "[]",
+                                       "[" + number() + ", " + number() + "]",
+                                       R"({"x": )" + number() + "}",
+                                       "null"};
         return choices[below(6)];
     }
     std::string operators() {
@@ -102,12 +112,19 @@ class RandomWriter {
     ConditionalWrite one() {
         switch (below(8)) {
             case 0:
-            case 1: return insert_write(kSource, doc(R"({"_id": )" + std::to_string(below(12)) + R"(, "a": )" + value() + "}"));
-            case 2: return delete_write(kSource, id());
-            case 3: return update_write(kSource, id(), R"({"replaced": )" + value() + "}");
-            case 4: return update_write(kSource, id(), operators(), false, true);
-            case 5: return update_write(kSource, R"({"a": {"$exists": true}})", operators(), true);
-            default: return update_write(kSource, id(), operators());
+            case 1:
+                return insert_write(kSource, doc(R"({"_id": )" + std::to_string(below(12)) +
+                                                 R"(, "a": )" + value() + "}"));
+            case 2:
+                return delete_write(kSource, id());
+            case 3:
+                return update_write(kSource, id(), R"({"replaced": )" + value() + "}");
+            case 4:
+                return update_write(kSource, id(), operators(), false, true);
+            case 5:
+                return update_write(kSource, R"({"a": {"$exists": true}})", operators(), true);
+            default:
+                return update_write(kSource, id(), operators());
         }
     }
 
@@ -154,7 +171,8 @@ TEST(Replica, OfACollectionIsTheCollection) {
         // What was acknowledged has been read: no wait is needed.
         ASSERT_EQ(replica.texts(), contents_of(engine)) << "round " << round;
     }
-    for (const char* kind : {"insert", "update", "replace", "delete"}) EXPECT_GT(replica.count(kind), 30) << kind;
+    for (const char* kind : {"insert", "update", "replace", "delete"})
+        EXPECT_GT(replica.count(kind), 30) << kind;
 }
 
 TEST(Replica, GoesOnAfterEachReopening) {
@@ -195,7 +213,8 @@ TEST(EngineStreams, ADroppedDatabaseEndsItsStreamsOnly) {
         std::string out;
         for (const auto& event : batch.events) {
             const auto collection = event.view().find_path("ns.coll").get_string();
-            out += std::string(event["operationType"].as_string()) + (collection ? ":" + std::string(*collection) : "") + " ";
+            out += std::string(event["operationType"].as_string()) +
+                   (collection ? ":" + std::string(*collection) : "") + " ";
         }
         return out + (batch.closed ? "closed" : "open");
     };
@@ -226,8 +245,18 @@ TEST(EngineStreams, ShowDefinitionsWhenExpanded) {
     const auto batch = stream->poll(100, 1 << 20).value_or_throw();
     ASSERT_EQ(batch.events.size(), 3u);
     EXPECT_EQ(batch.events[0]["operationType"].as_string(), "create");
-    EXPECT_EQ(batch.events[1].view().find_path("operationDescription.indexes.0.name").get_string().value_or(""), "a_1");
-    EXPECT_EQ(batch.events[2].view().find_path("operationDescription.indexes.0.name").get_string().value_or(""), "a_1");
+    EXPECT_EQ(batch.events[1]
+                  .view()
+                  .find_path("operationDescription.indexes.0.name")
+                  .get_string()
+                  .value_or(""),
+              "a_1");
+    EXPECT_EQ(batch.events[2]
+                  .view()
+                  .find_path("operationDescription.indexes.0.name")
+                  .get_string()
+                  .value_or(""),
+              "a_1");
     EXPECT_TRUE(batch.events[2]["collectionUUID"].is(bson::Type::Binary));
 }
 

@@ -17,8 +17,10 @@ constexpr std::int64_t kCompactDocumentsMin = 10'000;
 void EngineImpl::compact_later(storage::Family family, std::string prefix) {
     workers_.post([this, family, prefix = std::move(prefix)] {
         if (core_.closing) return;
-        if (auto compacted = core_.storage->compact(family, prefix, storage::prefix_end(prefix)); !compacted)
-            core_.options.storage.log(LogLevel::Warning, "compaction after a drop failed: " + compacted.error().to_string());
+        if (auto compacted = core_.storage->compact(family, prefix, storage::prefix_end(prefix));
+            !compacted)
+            core_.options.storage.log(LogLevel::Warning, "compaction after a drop failed: " +
+                                                             compacted.error().to_string());
     });
 }
 
@@ -28,13 +30,15 @@ void EngineImpl::create_collection(const Namespace& ns, bson::Document options, 
     answer_durable<bson::Timestamp>(made->position, made->position.time, std::move(done));
 }
 
-void EngineImpl::drop_collection(const Namespace& ns, std::function<void(Result<std::int32_t>)> done) {
+void EngineImpl::drop_collection(const Namespace& ns,
+                                 std::function<void(Result<std::int32_t>)> done) {
     auto collection = core_.catalog.find(ns);
     auto dropped = engine::drop_collection(core_, ns);
     if (!dropped) return done(std::move(dropped).error());
     if (collection && collection->live->count.load() >= kCompactDocumentsMin) {
         compact_later(storage::Family::Records, storage::record_prefix(collection->id));
-        for (const auto& index : collection->indexes) compact_later(storage::Family::Indexes, storage::index_prefix(index->id));
+        for (const auto& index : collection->indexes)
+            compact_later(storage::Family::Indexes, storage::index_prefix(index->id));
     }
     answer_durable<std::int32_t>(dropped->position, dropped->value, std::move(done));
 }
@@ -45,14 +49,16 @@ void EngineImpl::drop_database(const std::string& db, Done done) {
     answer_durable<bson::Timestamp>(dropped->position, dropped->position.time, std::move(done));
 }
 
-void EngineImpl::create_indexes(const Namespace& ns, std::vector<IndexSpec> specs, std::function<void(Result<IndexBuild>)> done) {
+void EngineImpl::create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
+                                std::function<void(Result<IndexBuild>)> done) {
     auto built = engine::create_indexes(core_, ns, specs);
     if (!built) return done(std::move(built).error());
     built->value.operation_time = built->position.time;
     answer_durable<IndexBuild>(built->position, built->value, std::move(done));
 }
 
-void EngineImpl::drop_indexes(const Namespace& ns, bson::Value which, std::function<void(Result<std::int32_t>)> done) {
+void EngineImpl::drop_indexes(const Namespace& ns, bson::Value which,
+                              std::function<void(Result<std::int32_t>)> done) {
     auto dropped = engine::drop_indexes(core_, ns, which.view());
     if (!dropped) return done(std::move(dropped).error());
     answer_durable<std::int32_t>(dropped->position, dropped->value, std::move(done));
@@ -75,7 +81,8 @@ std::vector<CollectionInfo> EngineImpl::list_collections(const std::string& db) 
 
 Result<CollectionStats> EngineImpl::collection_stats(const Namespace& ns) {
     auto collection = core_.catalog.find(ns);
-    if (!collection) return Error(ErrorCode::NamespaceNotFound, fmt::format("ns does not exist: {}", ns.full()));
+    if (!collection)
+        return Error(ErrorCode::NamespaceNotFound, fmt::format("ns does not exist: {}", ns.full()));
     CollectionStats stats;
     stats.count = collection->live->count.load();
     stats.bytes = collection->live->bytes.load();
@@ -88,6 +95,8 @@ Result<std::vector<IndexSpec>> EngineImpl::list_indexes(const Namespace& ns) {
     return std::move(stats.indexes);
 }
 
-Result<bson::Document> EngineImpl::validate(const Namespace& ns) { return validate_collection(core_, ns); }
+Result<bson::Document> EngineImpl::validate(const Namespace& ns) {
+    return validate_collection(core_, ns);
+}
 
 }  // namespace angelia::engine

@@ -1,4 +1,5 @@
-// The engine: rooms wired together. The face is engine.h; what happens to a write is told in docs/engine.md.
+// The engine: rooms wired together. The face is engine.h; what happens to a write is told in
+// docs/engine.md.
 #pragma once
 
 #include "engine/changes/change_streams.h"
@@ -27,13 +28,17 @@ class EngineImpl final : public Engine {
     void end_session(bson::DocumentView lsid) override { cursors_.kill_session(lsid); }
 
     Result<std::shared_ptr<ChangeStream>> watch(const WatchSpec& spec) override;
-    Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size, bson::Document lsid) override;
+    Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size,
+                                                  bson::Document lsid) override;
 
     void create_collection(const Namespace& ns, bson::Document options, Done done) override;
-    void drop_collection(const Namespace& ns, std::function<void(Result<std::int32_t>)> done) override;
+    void drop_collection(const Namespace& ns,
+                         std::function<void(Result<std::int32_t>)> done) override;
     void drop_database(const std::string& db, Done done) override;
-    void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs, std::function<void(Result<IndexBuild>)> done) override;
-    void drop_indexes(const Namespace& ns, bson::Value which, std::function<void(Result<std::int32_t>)> done) override;
+    void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
+                        std::function<void(Result<IndexBuild>)> done) override;
+    void drop_indexes(const Namespace& ns, bson::Value which,
+                      std::function<void(Result<std::int32_t>)> done) override;
     std::vector<std::string> list_databases() override;
     std::vector<CollectionInfo> list_collections(const std::string& db) override;
     Result<CollectionStats> collection_stats(const Namespace& ns) override;
@@ -56,7 +61,8 @@ class EngineImpl final : public Engine {
 
     /// Answers with `value` once `position` is durable, or with the error that stopped the store.
     template <class T>
-    void answer_durable(storage::CommitPosition position, T value, std::function<void(Result<T>)> done) {
+    void answer_durable(storage::CommitPosition position, T value,
+                        std::function<void(Result<T>)> done) {
         // std::function wants something that can be copied.
         auto shared = std::make_shared<T>(std::move(value));
         core_.storage->on_durable(position, [shared, done = std::move(done)](Result<void> durable) {
@@ -67,7 +73,8 @@ class EngineImpl final : public Engine {
         });
     }
     Result<CursorBatch> first_batch(CursorPtr cursor, std::int64_t batch_size, bool single_batch);
-    void get_more_stream(CursorPtr cursor, const GetMoreSpec& spec, std::function<void(Result<CursorBatch>)> done);
+    void get_more_stream(CursorPtr cursor, const GetMoreSpec& spec,
+                         std::function<void(Result<CursorBatch>)> done);
     Result<std::optional<bson::Document>> look_up(const OplogEntry& entry);
     void compact_later(storage::Family family, std::string prefix);
     void schedule_upkeep();
@@ -78,12 +85,13 @@ class EngineImpl final : public Engine {
     TtlMonitor ttl_;
     std::unique_ptr<ChangeStreams> streams_;
     SerialExecutor timers_;
-    SerialExecutor upkeep_;       ///< TTL passes and sweeps: a lane of their own, so that no long command keeps them waiting
+    SerialExecutor upkeep_;  ///< TTL passes and sweeps: a lane of their own, so that no long
+                             ///< command keeps them waiting
     ThreadPool workers_;
     std::mutex close_mutex_;
-    bool closed_ = false;         // guarded by close_mutex_
-    bool started_ = false;        // constant after start()
-    int upkeep_count_ = 0;        // only on upkeep_
+    bool closed_ = false;   // guarded by close_mutex_
+    bool started_ = false;  // constant after start()
+    int upkeep_count_ = 0;  // only on upkeep_
     std::atomic<std::int64_t> ttl_interval_ms_;
     std::mutex upkeep_mutex_;
     std::optional<Executor::TimerId> next_upkeep_;  // guarded by upkeep_mutex_

@@ -1,4 +1,5 @@
-// The same random documents and queries on a collection with indexes and on one without: the answers must be the same.
+// The same random documents and queries on a collection with indexes and on one without: the
+// answers must be the same.
 #include "engine/testing/test_engine.h"
 
 #include <gtest/gtest.h>
@@ -19,17 +20,34 @@ class RandomData {
     explicit RandomData(unsigned seed) : random_(seed) {}
     int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
     std::string scalar() {
-        static const char* const kScalars[] = {"null", "0", "1", "2", "3.5", "-1", "\"a\"", "\"b\"", "\"\"", "true", "false",
-                                               R"({"$numberLong": "2"})", R"({"$date": {"$numberLong": "1000"}})", R"({"$numberDouble": "NaN"})"};
+        static const char* const kScalars[] = {"null",
+                                               "0",
+                                               "1",
+                                               "2",
+                                               "3.5",
+                                               "-1",
+                                               "\"a\"",
+                                               "\"b\"",
+                                               "\"\"",
+                                               "true",
+                                               "false",
+                                               R"({"$numberLong": "2"})",
+                                               R"({"$date": {"$numberLong": "1000"}})",
+                                               R"({"$numberDouble": "NaN"})"};
         return kScalars[below(14)];
     }
     std::string value(int depth = 0) {
         switch (below(depth > 1 ? 6 : 10)) {
-            case 6: return "[]";
-            case 7: return "[" + value(depth + 1) + "]";
-            case 8: return "[" + value(depth + 1) + ", " + value(depth + 1) + "]";
-            case 9: return R"({"x": )" + value(depth + 1) + "}";
-            default: return scalar();
+            case 6:
+                return "[]";
+            case 7:
+                return "[" + value(depth + 1) + "]";
+            case 8:
+                return "[" + value(depth + 1) + ", " + value(depth + 1) + "]";
+            case 9:
+                return R"({"x": )" + value(depth + 1) + "}";
+            default:
+                return scalar();
         }
     }
     std::string document(int id) {
@@ -42,11 +60,16 @@ class RandomData {
     std::string condition() {
         static const char* const kComparisons[] = {"$eq", "$gt", "$gte", "$lt", "$lte", "$ne"};
         switch (below(6)) {
-            case 0: return R"({"$in": [)" + scalar() + ", " + scalar() + "]}";
-            case 1: return std::string(R"({"$exists": )") + (below(2) != 0 ? "true}" : "false}");
-            case 2: return scalar();
-            case 3: return R"({"$gte": )" + scalar() + R"(, "$lte": )" + scalar() + "}";
-            default: return std::string("{\"") + kComparisons[below(6)] + "\": " + scalar() + "}";
+            case 0:
+                return R"({"$in": [)" + scalar() + ", " + scalar() + "]}";
+            case 1:
+                return std::string(R"({"$exists": )") + (below(2) != 0 ? "true}" : "false}");
+            case 2:
+                return scalar();
+            case 3:
+                return R"({"$gte": )" + scalar() + R"(, "$lte": )" + scalar() + "}";
+            default:
+                return std::string("{\"") + kComparisons[below(6)] + "\": " + scalar() + "}";
         }
     }
     std::string filter(int depth = 0) {
@@ -71,7 +94,8 @@ class RandomData {
 };
 
 void make_indexes(TestEngine& engine) {
-    for (const char* key : {R"({"a": 1})", R"({"b": -1})", R"({"c": 1, "a": -1})", R"({"a.x": 1})", R"({"b.x": 1, "c": 1})"})
+    for (const char* key : {R"({"a": 1})", R"({"b": -1})", R"({"c": 1, "a": -1})", R"({"a.x": 1})",
+                            R"({"b.x": 1, "c": 1})"})
         engine.create_index(kIndexed, index_spec(key, key)).value_or_throw();
     auto sparse = index_spec("sparse", R"({"c": -1})");
     sparse.sparse = true;
@@ -102,7 +126,9 @@ TEST_P(PlannerProperty, IndexesChangeNoAnswer) {
     for (int i = 0; i < 150; ++i) write_both(engine, random.document(i));
     for (int round = 0; round < 150; ++round) {
         const auto filter = random.filter();
-        static const char* const kSorts[] = {R"({"_id": 1})", R"({"a": 1, "_id": 1})", R"({"b": -1, "_id": -1})", R"({"c": 1, "a": -1, "_id": 1})"};
+        static const char* const kSorts[] = {R"({"_id": 1})", R"({"a": 1, "_id": 1})",
+                                             R"({"b": -1, "_id": -1})",
+                                             R"({"c": 1, "a": -1, "_id": 1})"};
         const std::string sort = kSorts[random.below(4)];
         SCOPED_TRACE("filter " + filter + " sort " + sort);
         EXPECT_EQ(engine.find(kIndexed, filter, sort), engine.find(kPlain, filter, sort));
@@ -128,10 +154,13 @@ TEST_P(PlannerProperty, WritesThroughIndexesKeepThemRight) {
         if (!engine.update(kIndexed, filter, update).error) engine.update(kPlain, filter, update);
     }
     for (int round = 0; round < 5; ++round) {
-        const auto doomed = R"({"c": 1, "$or": [)" + random.filter() + ", " + random.filter() + "]}";
-        EXPECT_EQ(engine.remove(kIndexed, doomed).matched, engine.remove(kPlain, doomed).matched) << doomed;
+        const auto doomed =
+            R"({"c": 1, "$or": [)" + random.filter() + ", " + random.filter() + "]}";
+        EXPECT_EQ(engine.remove(kIndexed, doomed).matched, engine.remove(kPlain, doomed).matched)
+            << doomed;
     }
-    EXPECT_EQ(engine.find(kIndexed, "{}", R"({"_id": 1})"), engine.find(kPlain, "{}", R"({"_id": 1})"));
+    EXPECT_EQ(engine.find(kIndexed, "{}", R"({"_id": 1})"),
+              engine.find(kPlain, "{}", R"({"_id": 1})"));
     EXPECT_EQ(engine.validate(kIndexed), "valid");
     EXPECT_EQ(engine.validate(kPlain), "valid");
 }

@@ -19,7 +19,8 @@ Result<void> check_readable(const Namespace& ns) {
 
 DocumentSource source_of(std::shared_ptr<QuerySource> query, query::Projection projection) {
     DocumentSource source;
-    source.next = [query, projection = std::move(projection)]() -> Result<std::optional<bson::Document>> {
+    source.next = [query,
+                   projection = std::move(projection)]() -> Result<std::optional<bson::Document>> {
         ANGELIA_TRY_ASSIGN(auto document, query->next());
         if (document && !projection.is_identity()) document = projection.apply(*document);
         return document;
@@ -41,12 +42,14 @@ DocumentSource source_of(std::shared_ptr<QuerySource> query, aggregation::Source
 
 Result<void> check_not_negative(std::string_view name, std::int64_t value) {
     if (value >= 0) return {};
-    return Error(ErrorCode::Location51024, fmt::format("BSON field '{}' value must be >= 0, actual value '{}'", name, value));
+    return Error(ErrorCode::Location51024,
+                 fmt::format("BSON field '{}' value must be >= 0, actual value '{}'", name, value));
 }
 
 }  // namespace
 
-Result<CursorBatch> EngineImpl::first_batch(CursorPtr cursor, std::int64_t batch_size, bool single_batch) {
+Result<CursorBatch> EngineImpl::first_batch(CursorPtr cursor, std::int64_t batch_size,
+                                            bool single_batch) {
     CursorBatch reply;
     reply.ns = cursor->shown_ns;
     ANGELIA_TRY_ASSIGN(auto batch, fill_batch(*cursor, batch_size));
@@ -90,9 +93,12 @@ Result<CursorBatch> EngineImpl::aggregate(const AggregateSpec& spec) {
     ANGELIA_TRY_ASSIGN(auto pipeline, aggregation::Pipeline::parse(spec.pipeline));
     if (spec.ns.collection.empty()) {
         const auto names = pipeline.stage_names();
-        return Error(ErrorCode::InvalidNamespace,
-                     names.empty() ? std::string("{aggregate: 1} is not valid for an empty pipeline.")
-                                   : fmt::format("{{aggregate: 1}} is not valid for '{}'; a collection is required.", names.front()));
+        return Error(
+            ErrorCode::InvalidNamespace,
+            names.empty()
+                ? std::string("{aggregate: 1} is not valid for an empty pipeline.")
+                : fmt::format("{{aggregate: 1}} is not valid for '{}'; a collection is required.",
+                              names.front()));
     }
     ANGELIA_TRY(check_readable(spec.ns));
     QueryParts parts;
@@ -129,7 +135,8 @@ Result<std::int64_t> EngineImpl::count(const CountSpec& spec) {
     std::int64_t total = 0;
     if (parts.matcher.always_true() && spec.hint.is_missing()) {
         auto collection = core_.catalog.find(spec.ns);
-        total = collection ? std::max<std::int64_t>(0, collection->live->count.load() - spec.skip) : 0;
+        total =
+            collection ? std::max<std::int64_t>(0, collection->live->count.load() - spec.skip) : 0;
         return limit > 0 ? std::min(total, limit) : total;
     }
     parts.hint = spec.hint;
@@ -165,6 +172,8 @@ void EngineImpl::get_more(const GetMoreSpec& spec, std::function<void(Result<Cur
     done(std::move(reply));
 }
 
-KilledCursors EngineImpl::kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) { return cursors_.kill(ns, ids); }
+KilledCursors EngineImpl::kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) {
+    return cursors_.kill(ns, ids);
+}
 
 }  // namespace angelia::engine

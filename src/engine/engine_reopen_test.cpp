@@ -39,7 +39,8 @@ TEST(Reopen, FindsCatalogRecordsCountersAndFlags) {
     EXPECT_TRUE(stats.indexes[1].unique);
     EXPECT_EQ(stats.indexes[1].expire_after_seconds, 3600);
     EXPECT_EQ(text(stats.indexes[1].extra), R"({"hidden":true})");
-    EXPECT_EQ(engine.find(kKept, R"({"a": {"$gte": 1}})", R"({"a": 1})"), (Texts{R"({"_id":1,"t":1,"a":[1,2]})"}));
+    EXPECT_EQ(engine.find(kKept, R"({"a": {"$gte": 1}})", R"({"a": 1})"),
+              (Texts{R"({"_id":1,"t":1,"a":[1,2]})"}));
     EXPECT_TRUE(engine.insert(kKept, R"({"_id": 3, "t": 1})").error);
     EXPECT_FALSE(engine.insert(kKept, R"({"_id": 3, "t": 3})").error);
     EXPECT_EQ(engine.validate(kKept), "valid");
@@ -69,10 +70,15 @@ TEST(Reopen, AHundredTimesWithRandomWritesStaysValid) {
         TestEngine engine(folder_options(folder.path()));
         engine.create_index(kKept, index_spec("a_1", R"({"a": 1})")).value_or_throw();
         EXPECT_EQ(engine.count(kKept), expected);
-        for (int i = 0; i < 5; ++i) engine.insert(kKept, bson::make("_id", next++, "a", static_cast<std::int32_t>(random() % 10)));
+        for (int i = 0; i < 5; ++i)
+            engine.insert(kKept,
+                          bson::make("_id", next++, "a", static_cast<std::int32_t>(random() % 10)));
         expected += 5;
-        expected -= engine.remove(kKept, text(bson::make("a", static_cast<std::int32_t>(random() % 10)))).matched;
-        engine.update(kKept, text(bson::make("a", static_cast<std::int32_t>(random() % 10))), R"({"$inc": {"a": 1}})", true);
+        expected -=
+            engine.remove(kKept, text(bson::make("a", static_cast<std::int32_t>(random() % 10))))
+                .matched;
+        engine.update(kKept, text(bson::make("a", static_cast<std::int32_t>(random() % 10))),
+                      R"({"$inc": {"a": 1}})", true);
         engine.close();
     }
     TestEngine engine(folder_options(folder.path()));
@@ -85,7 +91,8 @@ TEST(Durability, ManyWritersShareOneSync) {
     TestEngine engine(folder_options(folder.path()));
     engine.create(kKept).value_or_throw();
     const auto before = engine->storage().statistics();
-    // All writes are handed in before the first answer is waited for: a hundred writers of one request each.
+    // All writes are handed in before the first answer is waited for: a hundred writers of one
+    // request each.
     constexpr int kWriters = 100;
     std::atomic<int> answered{0};
     std::promise<void> all;
@@ -124,7 +131,8 @@ TEST(Durability, UnacknowledgedWritesAnswerAtOnce) {
     request.wait_durable = false;
     request.writes.push_back(insert_write(kKept, doc(R"({"_id": 1})")));
     bool answered = false;
-    engine->write(std::move(request), [&](Result<WriteResult> result) { answered = result.has_value(); });
+    engine->write(std::move(request),
+                  [&](Result<WriteResult> result) { answered = result.has_value(); });
     EXPECT_TRUE(answered);
     EXPECT_EQ(engine.count(kKept), 1);
 }
@@ -143,14 +151,17 @@ TEST(FullStore, AFailedCommitChangesNothing) {
     }
     EXPECT_EQ(code_of(outcome), "OutOfDiskSpace");
     const std::string large(500'000, 'y');
-    EXPECT_EQ(code_of(engine.insert({"test", "more"}, bson::make("_id", std::int32_t{1}, "x", large))), "OutOfDiskSpace");
+    EXPECT_EQ(
+        code_of(engine.insert({"test", "more"}, bson::make("_id", std::int32_t{1}, "x", large))),
+        "OutOfDiskSpace");
     WriteRequest retried;
     retried.retry = RetryKey{doc(R"({"id": 1})"), 1};
     retried.writes.push_back(insert_write(kKept, bson::make("_id", std::int32_t{-1}, "x", large)));
     EXPECT_EQ(code_of(engine.write(std::move(retried))), "OutOfDiskSpace");
     // Reads go on and show exactly what was acknowledged.
     EXPECT_EQ(engine.count(kKept), inserted);
-    EXPECT_EQ(engine.find(kKept, R"({"a": {"$gte": 0}})", "{}", R"({"_id": 1})").size(), static_cast<std::size_t>(inserted));
+    EXPECT_EQ(engine.find(kKept, R"({"a": {"$gte": 0}})", "{}", R"({"_id": 1})").size(),
+              static_cast<std::size_t>(inserted));
     EXPECT_EQ(engine->list_collections("test").size(), 1u);
     EXPECT_EQ(engine.validate(kKept), "valid");
 }
@@ -159,7 +170,8 @@ TEST(Close, RefusesWhatComesLater) {
     TestEngine engine;
     engine.insert(kKept, R"({"_id": 1})");
     engine->close().value_or_throw();
-    EXPECT_EQ(error_code_name(engine.insert(kKept, R"({"_id": 2})").error->code), "ShutdownInProgress");
+    EXPECT_EQ(error_code_name(engine.insert(kKept, R"({"_id": 2})").error->code),
+              "ShutdownInProgress");
     FindSpec spec;
     spec.ns = kKept;
     EXPECT_EQ(error_code_name(engine->find(spec).error().code), "ShutdownInProgress");

@@ -1,4 +1,5 @@
-// Change streams: opened for readers in this process, or behind cursors whose getMore waits without a thread.
+// Change streams: opened for readers in this process, or behind cursors whose getMore waits without
+// a thread.
 #include "engine/collection/records.h"
 #include "engine/engine_impl.h"
 
@@ -15,25 +16,34 @@ constexpr std::size_t kStreamEventsMax = 100'000;
 
 std::string shown_stream_namespace(const WatchSpec& spec) {
     switch (spec.scope) {
-        case WatchSpec::Scope::Collection: return spec.ns.full();
-        case WatchSpec::Scope::Database: return spec.ns.db + ".$cmd.aggregate";
-        case WatchSpec::Scope::Deployment: return "admin.$cmd.aggregate";
+        case WatchSpec::Scope::Collection:
+            return spec.ns.full();
+        case WatchSpec::Scope::Database:
+            return spec.ns.db + ".$cmd.aggregate";
+        case WatchSpec::Scope::Deployment:
+            return "admin.$cmd.aggregate";
     }
     return spec.ns.full();
 }
 
 }  // namespace
 
-/// A getMore that waits for the first event. It is held by what may end it (the stream's wake-up, the timer, the cursor's kill) and
-/// by nothing else. Threads: safe; finishes once.
+/// A getMore that waits for the first event. It is held by what may end it (the stream's wake-up,
+/// the timer, the cursor's kill) and by nothing else. Threads: safe; finishes once.
 class EngineImpl::StreamWait : public std::enable_shared_from_this<EngineImpl::StreamWait> {
   public:
-    StreamWait(EngineImpl& engine, CursorPtr cursor, std::size_t events_max, SteadyTime end, std::function<void(Result<CursorBatch>)> done)
-        : engine_(engine), cursor_(std::move(cursor)), events_max_(events_max), end_(end), done_(std::move(done)) {}
+    StreamWait(EngineImpl& engine, CursorPtr cursor, std::size_t events_max, SteadyTime end,
+               std::function<void(Result<CursorBatch>)> done)
+        : engine_(engine),
+          cursor_(std::move(cursor)),
+          events_max_(events_max),
+          end_(end),
+          done_(std::move(done)) {}
 
     void begin(milliseconds wait) {
         // First of all: set any later it could land on the next getMore of this cursor.
-        engine_.cursors_.set_on_kill(cursor_, [self = shared_from_this()](Error error) { self->finish(std::move(error)); });
+        engine_.cursors_.set_on_kill(
+            cursor_, [self = shared_from_this()](Error error) { self->finish(std::move(error)); });
         run_steps();
         std::lock_guard lock(mutex_);
         if (finished_) return;
@@ -92,8 +102,9 @@ class EngineImpl::StreamWait : public std::enable_shared_from_this<EngineImpl::S
         if (!alive) return done_(Error(ErrorCode::CursorKilled, "cursor was killed"));
         done_(std::move(reply));
     }
-    /// The stream cannot go on, and says why each time it is asked: the cursor stays until it is killed or idle for too long, so that a
-    /// client that asks again is not told that there never was such a cursor.
+    /// The stream cannot go on, and says why each time it is asked: the cursor stays until it is
+    /// killed or idle for too long, so that a client that asks again is not told that there never
+    /// was such a cursor.
     void died(Error error) {
         if (!begin_finish()) return;
         engine_.cursors_.check_in(cursor_);
@@ -125,9 +136,14 @@ Result<std::shared_ptr<ChangeStream>> EngineImpl::watch(const WatchSpec& spec) {
     return streams_->open(spec);
 }
 
-Result<CursorBatch> EngineImpl::open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size, bson::Document lsid) {
+Result<CursorBatch> EngineImpl::open_change_stream_cursor(const WatchSpec& spec,
+                                                          std::int64_t batch_size,
+                                                          bson::Document lsid) {
     ANGELIA_TRY(core_.check_open());
-    if (batch_size < 0) return Error(ErrorCode::Location51024, fmt::format("BSON field 'batchSize' value must be >= 0, actual value '{}'", batch_size));
+    if (batch_size < 0)
+        return Error(ErrorCode::Location51024,
+                     fmt::format("BSON field 'batchSize' value must be >= 0, actual value '{}'",
+                                 batch_size));
     ANGELIA_TRY_ASSIGN(auto stream, streams_->open(spec));
     auto cursor = std::make_shared<Cursor>();
     cursor->ns = spec.ns;
@@ -144,18 +160,22 @@ Result<CursorBatch> EngineImpl::open_change_stream_cursor(const WatchSpec& spec,
     return reply;
 }
 
-void EngineImpl::get_more_stream(CursorPtr cursor, const GetMoreSpec& spec, std::function<void(Result<CursorBatch>)> done) {
+void EngineImpl::get_more_stream(CursorPtr cursor, const GetMoreSpec& spec,
+                                 std::function<void(Result<CursorBatch>)> done) {
     const auto wait = spec.max_wait.value_or(kStreamWaitDefault);
-    const auto events_max = spec.batch_size > 0 ? static_cast<std::size_t>(spec.batch_size) : kStreamEventsMax;
+    const auto events_max =
+        spec.batch_size > 0 ? static_cast<std::size_t>(spec.batch_size) : kStreamEventsMax;
     const auto end = core_.clock().steady_now() + wait;
-    auto waiting = std::make_shared<StreamWait>(*this, std::move(cursor), events_max, end, std::move(done));
+    auto waiting =
+        std::make_shared<StreamWait>(*this, std::move(cursor), events_max, end, std::move(done));
     waiting->begin(wait);
 }
 
 /// fullDocument: "updateLookup": what the document is now.
 Result<std::optional<bson::Document>> EngineImpl::look_up(const OplogEntry& entry) {
     std::optional<bson::Document> document;
-    auto collection = core_.catalog.find({std::string(entry.db()), std::string(entry.collection())});
+    auto collection =
+        core_.catalog.find({std::string(entry.db()), std::string(entry.collection())});
     if (!collection) return document;
     const auto& reader = core_.storage->latest();
     ANGELIA_TRY_ASSIGN(auto record, find_record_by_id(reader, *collection, entry.id()));

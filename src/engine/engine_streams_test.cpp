@@ -25,7 +25,8 @@ GetMoreSpec wait_spec(std::int64_t id, milliseconds wait) {
 
 std::string kinds_of(const CursorBatch& batch) {
     std::string kinds;
-    for (const auto& event : batch.documents) kinds += std::string(event.view()["operationType"].as_string()) + " ";
+    for (const auto& event : batch.documents)
+        kinds += std::string(event.view()["operationType"].as_string()) + " ";
     return kinds;
 }
 
@@ -62,7 +63,8 @@ TEST(StreamCursor, WritesElsewhereDoNotEndTheWait) {
     const auto opened = engine->open_change_stream_cursor(watch_spec(), 100, {}).value_or_throw();
     Waiting waiting;
     engine->get_more(wait_spec(opened.cursor_id, milliseconds(60'000)), waiting.done());
-    for (int i = 0; i < 50; ++i) engine.insert({"test", "elsewhere"}, bson::make("_id", std::int32_t{i}));
+    for (int i = 0; i < 50; ++i)
+        engine.insert({"test", "elsewhere"}, bson::make("_id", std::int32_t{i}));
     engine.insert(kWatched, R"({"_id": 1})");
     EXPECT_EQ(kinds_of(waiting.future.get().value_or_throw()), "insert ");
 }
@@ -70,7 +72,8 @@ TEST(StreamCursor, WritesElsewhereDoNotEndTheWait) {
 TEST(StreamCursor, AnEmptyWaitEndsWithAToken) {
     TestEngine engine;
     const auto opened = engine->open_change_stream_cursor(watch_spec(), 100, {}).value_or_throw();
-    const auto batch = engine.get_more(wait_spec(opened.cursor_id, milliseconds(5))).value_or_throw();
+    const auto batch =
+        engine.get_more(wait_spec(opened.cursor_id, milliseconds(5))).value_or_throw();
     EXPECT_TRUE(batch.documents.empty());
     EXPECT_EQ(batch.cursor_id, opened.cursor_id);
     EXPECT_TRUE(batch.post_batch_resume_token.has_value());
@@ -81,7 +84,9 @@ TEST(StreamCursor, OneOperationAtATime) {
     const auto opened = engine->open_change_stream_cursor(watch_spec(), 100, {}).value_or_throw();
     Waiting waiting;
     engine->get_more(wait_spec(opened.cursor_id, milliseconds(60'000)), waiting.done());
-    EXPECT_EQ(error_code_name(engine.get_more(wait_spec(opened.cursor_id, milliseconds(1))).error().code), "CursorInUse");
+    EXPECT_EQ(
+        error_code_name(engine.get_more(wait_spec(opened.cursor_id, milliseconds(1))).error().code),
+        "CursorInUse");
     engine.insert(kWatched, R"({"_id": 1})");
     EXPECT_TRUE(waiting.future.get());
 }
@@ -94,7 +99,9 @@ TEST(StreamCursor, AKillEndsTheWait) {
     const std::int64_t ids[] = {opened.cursor_id};
     engine->kill_cursors(kWatched, ids);
     EXPECT_EQ(error_code_name(waiting.future.get().error().code), "CursorKilled");
-    EXPECT_EQ(error_code_name(engine.get_more(wait_spec(opened.cursor_id, milliseconds(1))).error().code), "CursorNotFound");
+    EXPECT_EQ(
+        error_code_name(engine.get_more(wait_spec(opened.cursor_id, milliseconds(1))).error().code),
+        "CursorNotFound");
 }
 
 TEST(StreamCursor, CloseEndsTheWait) {
@@ -111,7 +118,8 @@ TEST(StreamCursor, ADropInvalidatesAndCloses) {
     engine.insert(kWatched, R"({"_id": 1})");
     const auto opened = engine->open_change_stream_cursor(watch_spec(), 100, {}).value_or_throw();
     engine.drop(kWatched).value_or_throw();
-    const auto batch = engine.get_more(wait_spec(opened.cursor_id, milliseconds(1000))).value_or_throw();
+    const auto batch =
+        engine.get_more(wait_spec(opened.cursor_id, milliseconds(1000))).value_or_throw();
     EXPECT_EQ(kinds_of(batch), "drop invalidate ");
     EXPECT_EQ(batch.cursor_id, 0);
 }
@@ -124,10 +132,13 @@ TEST(StreamCursor, LooksUpTheCurrentDocument) {
     const auto opened = engine->open_change_stream_cursor(spec, 100, {}).value_or_throw();
     engine.update(kWatched, R"({"_id": 1})", R"({"$set": {"a": 1}})");
     engine.update(kWatched, R"({"_id": 1})", R"({"$set": {"a": 2}})");
-    const auto batch = engine.get_more(wait_spec(opened.cursor_id, milliseconds(1000))).value_or_throw();
+    const auto batch =
+        engine.get_more(wait_spec(opened.cursor_id, milliseconds(1000))).value_or_throw();
     ASSERT_EQ(kinds_of(batch), "update update ");
     EXPECT_EQ(bson::to_json(batch.documents[0].view()["fullDocument"]), R"({"_id":1,"a":2})");
-    EXPECT_EQ(bson::to_json(batch.documents[0].view()["updateDescription"].as_document()["updatedFields"]), R"({"a":1})");
+    EXPECT_EQ(bson::to_json(
+                  batch.documents[0].view()["updateDescription"].as_document()["updatedFields"]),
+              R"({"a":1})");
 }
 
 TEST(StreamCursor, ManyStreamsWaitWithoutThreads) {
@@ -135,7 +146,8 @@ TEST(StreamCursor, ManyStreamsWaitWithoutThreads) {
     constexpr int kStreams = 500;
     std::vector<Waiting> waiting(kStreams);
     for (auto& w : waiting) {
-        const auto opened = engine->open_change_stream_cursor(watch_spec(), 100, {}).value_or_throw();
+        const auto opened =
+            engine->open_change_stream_cursor(watch_spec(), 100, {}).value_or_throw();
         engine->get_more(wait_spec(opened.cursor_id, milliseconds(60'000)), w.done());
     }
     engine.insert(kWatched, R"({"_id": 1})");

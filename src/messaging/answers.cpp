@@ -6,7 +6,7 @@ namespace angelia::messaging {
 struct Answers::Waiter {
     bson::ObjectId request;
     bool exclusive = false;
-    AnswerCallback on_answer;              // empty for blocking callers
+    AnswerCallback on_answer;  // empty for blocking callers
     std::function<void()> on_timeout;
     Condition arrived;
     std::vector<Message> answers;
@@ -20,10 +20,13 @@ Result<void> Answers::enter(const bson::ObjectId& request, std::shared_ptr<Waite
     MutexLock lock(mutex_);
     if (closed_) return {ErrorCode::ShutdownInProgress, "this node has stopped"};
     if (waiters_.size() >= kWaitersMax) {
-        return {ErrorCode::ExceededMemoryLimit, "100000 requests of this node wait for answers already; wait for some of them first"};
+        return {
+            ErrorCode::ExceededMemoryLimit,
+            "100000 requests of this node wait for answers already; wait for some of them first"};
     }
     if (!waiters_.emplace(request, std::move(waiter)).second) {
-        return {ErrorCode::DuplicateKey, "a request with the id " + request.to_hex() + " waits for its answer already"};
+        return {ErrorCode::DuplicateKey,
+                "a request with the id " + request.to_hex() + " waits for its answer already"};
     }
     asked_.insert(request, now);
     return {};
@@ -39,7 +42,8 @@ std::shared_ptr<Answers::Waiter> Answers::remove(const bson::ObjectId& request) 
     return waiter;
 }
 
-Result<std::shared_ptr<Answers::Waiter>> Answers::expect(const bson::ObjectId& request, bool exclusive) {
+Result<std::shared_ptr<Answers::Waiter>> Answers::expect(const bson::ObjectId& request,
+                                                         bool exclusive) {
     auto waiter = std::make_shared<Waiter>();
     waiter->request = request;
     waiter->exclusive = exclusive;
@@ -47,24 +51,30 @@ Result<std::shared_ptr<Answers::Waiter>> Answers::expect(const bson::ObjectId& r
     return waiter;
 }
 
-Result<std::vector<Message>> Answers::wait(const std::shared_ptr<Waiter>& waiter, std::size_t count, milliseconds timeout) {
+Result<std::vector<Message>> Answers::wait(const std::shared_ptr<Waiter>& waiter, std::size_t count,
+                                           milliseconds timeout) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     MutexLock lock(mutex_);
     bool in_time = true;
     const auto complete = [&]() ANGELIA_REQUIRES(mutex_) {
-        return closed_ || (count != 0 && waiter->answers.size() >= count) || (waiter->exclusive && !waiter->answers.empty());
+        return closed_ || (count != 0 && waiter->answers.size() >= count) ||
+               (waiter->exclusive && !waiter->answers.empty());
     };
     while (!complete() && in_time) in_time = waiter->arrived.wait_until(mutex_, deadline);
     waiter->over = true;
     waiters_.erase(waiter->request);
     auto answers = std::move(waiter->answers);
-    const bool enough = !answers.empty() && (count == 0 || answers.size() >= count || waiter->exclusive);
-    if (closed_ && !enough) return {ErrorCode::ShutdownInProgress, "this node has stopped while a request waited for its answer"};
+    const bool enough =
+        !answers.empty() && (count == 0 || answers.size() >= count || waiter->exclusive);
+    if (closed_ && !enough)
+        return {ErrorCode::ShutdownInProgress,
+                "this node has stopped while a request waited for its answer"};
     if (count != 0 && answers.size() > count) answers.resize(count);
     return answers;
 }
 
-Result<void> Answers::expect_async(const bson::ObjectId& request, bool exclusive, milliseconds timeout, AnswerCallback on_answer,
+Result<void> Answers::expect_async(const bson::ObjectId& request, bool exclusive,
+                                   milliseconds timeout, AnswerCallback on_answer,
                                    std::function<void()> on_timeout) {
     auto waiter = std::make_shared<Waiter>();
     waiter->request = request;
@@ -139,9 +149,10 @@ bool Answers::dispatch(Message answer) {
     }
     if (timer) context_.run.background->cancel(*timer);
     // std::function wants to be copyable, a Message is not.
-    context_.post(context_.run.callbacks, [this, called, shared = std::make_shared<const Message>(std::move(answer))] {
-        if (!context_.stopping) called->on_answer(*shared);
-    });
+    context_.post(context_.run.callbacks,
+                  [this, called, shared = std::make_shared<const Message>(std::move(answer))] {
+                      if (!context_.stopping) called->on_answer(*shared);
+                  });
     return true;
 }
 

@@ -1,4 +1,5 @@
-// Who waits for which answers. A waiter is registered before its request is stored, so that no answer can come too early.
+// Who waits for which answers. A waiter is registered before its request is stored, so that no
+// answer can come too early.
 #pragma once
 
 #include "delivery/id_memory.h"
@@ -19,11 +20,13 @@ class Answers {
 
     /// For blocking callers: remembers answers until wait() takes them.
     Result<std::shared_ptr<Waiter>> expect(const bson::ObjectId& request, bool exclusive);
-    /// Up to `count` answers (0: all until the end) or until `timeout`; ends the registration. Error ShutdownInProgress after stop().
-    Result<std::vector<Message>> wait(const std::shared_ptr<Waiter>& waiter, std::size_t count, milliseconds timeout);
+    /// Up to `count` answers (0: all until the end) or until `timeout`; ends the registration.
+    /// Error ShutdownInProgress after stop().
+    Result<std::vector<Message>> wait(const std::shared_ptr<Waiter>& waiter, std::size_t count,
+                                      milliseconds timeout);
     /// For callbacks: registered until answered (exclusive) or over.
-    Result<void> expect_async(const bson::ObjectId& request, bool exclusive, milliseconds timeout, AnswerCallback on_answer,
-                              std::function<void()> on_timeout);
+    Result<void> expect_async(const bson::ObjectId& request, bool exclusive, milliseconds timeout,
+                              AnswerCallback on_answer, std::function<void()> on_timeout);
     /// The request could not be sent.
     void forget(const bson::ObjectId& request);
 
@@ -33,7 +36,8 @@ class Answers {
     std::vector<bson::ObjectId> waited_ids(std::size_t count_max) const;
     std::size_t waiting_count() const;
 
-    /// True when somebody took it: of an exclusive request the first answer, else each answer id once.
+    /// True when somebody took it: of an exclusive request the first answer, else each answer id
+    /// once.
     bool dispatch(Message answer);
 
     /// Wakes everybody with ShutdownInProgress; nobody may wait from now on.

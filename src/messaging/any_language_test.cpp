@@ -19,7 +19,8 @@ std::vector<bson::Document> documented_examples() {
     const std::string all = text.str(), open = "```json\n";
     for (auto at = all.find(open); at != std::string::npos; at = all.find(open, at + 1)) {
         const auto begin = at + open.size();
-        out.push_back(bson::from_json(all.substr(begin, all.find("\n```", begin) - begin)).value_or_throw());
+        out.push_back(
+            bson::from_json(all.substr(begin, all.find("\n```", begin) - begin)).value_or_throw());
     }
     return out;
 }
@@ -40,12 +41,14 @@ TEST(AnyLanguage, DocumentedExamplesAreDelivered) {
         if (before_start) insert();
         auto& web = cluster.start("web-1");
         for (const char* topic : {"user.created", "invoice.run", "user.lookup"}) {
-            web.bus->listen(topic, [&calls](const Message& m) { ++calls[m.topic]; }).value_or_throw();
+            web.bus->listen(topic, [&calls](const Message& m) { ++calls[m.topic]; })
+                .value_or_throw();
         }
         cluster.pass(1s);
         if (!before_start) insert();
         cluster.pass(25s);
-        EXPECT_EQ(calls, (std::map<std::string, int>{{"invoice.run", 1}, {"user.created", 2}, {"user.lookup", 1}}));
+        EXPECT_EQ(calls, (std::map<std::string, int>{
+                             {"invoice.run", 1}, {"user.created", 2}, {"user.lookup", 1}}));
         EXPECT_TRUE(web.bus->status().malformed.empty());
         EXPECT_EQ(cluster.documents("msg", bson::make("topic", "invoice.run")).size(), 0u);
     }

@@ -6,7 +6,8 @@ namespace angelia::messaging {
 
 using bson::make;
 
-store::ClaimRequest::Candidate claim_candidate(const Context& context, const delivery::Envelope& e, const ClaimTerms& terms) {
+store::ClaimRequest::Candidate claim_candidate(const Context& context, const delivery::Envelope& e,
+                                               const ClaimTerms& terms) {
     const Message& m = e.message;
     store::ClaimRequest::Candidate c;
     bson::Builder condition;
@@ -15,13 +16,21 @@ store::ClaimRequest::Candidate claim_candidate(const Context& context, const del
         const bson::Date until{terms.now_millis + terms.lease.count()};
         const std::int32_t attempt = m.attempt + 1;
         c.lock = make("_id", m.id, "delete_at", until, "lock_id", context.self, "attempt", attempt);
-        // The exact old lease and attempt, not a comparison of times: whoever renews or claims in between makes this fail.
+        // The exact old lease and attempt, not a comparison of times: whoever renews or claims in
+        // between makes this fail.
         condition.add("processed_by.0", make("$exists", false));
-        m.attempt == 0 ? condition.add("attempt", make("$in", bson::array(bson::Null{}, std::int32_t{0}))) : condition.add("attempt", m.attempt);
-        m.leased_until ? condition.add("leased_until", *m.leased_until) : condition.add("leased_until", bson::Null{});
-        c.update = make("$set", make("leased_by", context.self, "leased_until", until, "attempt", attempt));
+        m.attempt == 0
+            ? condition.add("attempt", make("$in", bson::array(bson::Null{}, std::int32_t{0})))
+            : condition.add("attempt", m.attempt);
+        m.leased_until ? condition.add("leased_until", *m.leased_until)
+                       : condition.add("leased_until", bson::Null{});
+        c.update = make("$set",
+                        make("leased_by", context.self, "leased_until", until, "attempt", attempt));
     } else {
-        const bson::Date until = m.timing_out.value_or(false) && m.delete_at ? *m.delete_at : bson::Date{terms.now_millis + milliseconds(kUnboundLockLife).count()};
+        const bson::Date until =
+            m.timing_out.value_or(false) && m.delete_at
+                ? *m.delete_at
+                : bson::Date{terms.now_millis + milliseconds(kUnboundLockLife).count()};
         c.lock = make("_id", m.id, "delete_at", until, "lock_id", context.self);
         if (e.marks_are_null) {
             condition.add("processed_by", bson::Null{});
@@ -77,7 +86,8 @@ bool Claims::claim_some() {
     return intake_.candidate_count() != 0;
 }
 
-void Claims::send(std::vector<WorkPtr> works, const std::unordered_map<bson::ObjectId, bson::Document>* take_over) {
+void Claims::send(std::vector<WorkPtr> works,
+                  const std::unordered_map<bson::ObjectId, bson::Document>* take_over) {
     const ClaimTerms terms{context_.server_millis(), context_.options.lease};
     const auto claimed_at = context_.clock.steady_now();
     store::ClaimRequest request;
@@ -88,14 +98,17 @@ void Claims::send(std::vector<WorkPtr> works, const std::unordered_map<bson::Obj
     for (const auto& work : works) {
         auto candidate = claim_candidate(context_, work->envelope, terms);
         if (take_over) {
-            if (auto old = take_over->find(work->id()); old != take_over->end()) candidate.take_over = old->second.copy();
+            if (auto old = take_over->find(work->id()); old != take_over->end())
+                candidate.take_over = old->second.copy();
         }
         request.candidates.push_back(std::move(candidate));
     }
     auto result = context_.store.claim(std::move(request), Context::majority());
     if (!result || result->entries.size() != works.size()) {
         context_.metrics.add(Counter::claim_errors);
-        context_.log(LogLevel::Warning, "messages could not be claimed: " + (result ? std::string("incomplete answer") : result.error().to_string()));
+        context_.log(LogLevel::Warning,
+                     "messages could not be claimed: " +
+                         (result ? std::string("incomplete answer") : result.error().to_string()));
         for (const auto& work : works) intake_.forget(work->id());
         poll_(false);
         return;
@@ -105,7 +118,8 @@ void Claims::send(std::vector<WorkPtr> works, const std::unordered_map<bson::Obj
         auto& work = works[i];
         switch (result->entries[i].outcome) {
             case store::ClaimResult::Outcome::Claimed:
-                if (work->message().leased_until || take_over) context_.metrics.add(Counter::take_overs);
+                if (work->message().leased_until || take_over)
+                    context_.metrics.add(Counter::take_overs);
                 apply_claim(context_, terms, work->envelope);
                 work->claimed = true;
                 won.push_back(std::move(work));
@@ -125,7 +139,8 @@ void Claims::send(std::vector<WorkPtr> works, const std::unordered_map<bson::Obj
         intake_.add_ready(std::move(won));
     }
     if (locked.empty()) return;
-    // Fresh from a stream: the winner has just taken it. From a poll, or with a lease that ran out: perhaps nobody has it any more.
+    // Fresh from a stream: the winner has just taken it. From a poll, or with a lease that ran out:
+    // perhaps nobody has it any more.
     std::vector<WorkPtr> look;
     for (auto& work : locked) {
         if (!take_over && (work->source == Source::Poll || work->message().leased_until)) {

@@ -1,4 +1,5 @@
-// What all parts of a node share: options, names, store, clock, executors, counters, the ring of decisions, server time.
+// What all parts of a node share: options, names, store, clock, executors, counters, the ring of
+// decisions, server time.
 #pragma once
 
 #include "delivery/decide.h"
@@ -17,7 +18,8 @@
 
 namespace angelia::messaging {
 
-/// The last decisions about messages, kept as numbers and written out only when somebody asks. Threads: safe.
+/// The last decisions about messages, kept as numbers and written out only when somebody asks.
+/// Threads: safe.
 class DecisionRing {
   public:
     void add(SystemTime at, const bson::ObjectId& id, delivery::Decision decision);
@@ -60,16 +62,17 @@ class Context {
     // own synchronisation
     Metrics metrics;
     DecisionRing decisions;
-    std::atomic<bool> stopping{false};   ///< no intake any more
+    std::atomic<bool> stopping{false};  ///< no intake any more
 
     /// Queues, memory: bounds of this node.
-    static constexpr std::size_t kWaitingMax = 50'000;              ///< messages waiting locally, per kind
+    static constexpr std::size_t kWaitingMax = 50'000;  ///< messages waiting locally, per kind
     static constexpr std::size_t kWaitingBytesMax = 64u << 20;
 
     void log(LogLevel level, const std::string& text) const;
     /// Runs `task` there unless the node has gone by then.
     void post(const std::shared_ptr<Executor>& where, std::function<void()> task) const;
-    Executor::TimerId post_after(const std::shared_ptr<Executor>& where, microseconds delay, std::function<void()> task) const;
+    Executor::TimerId post_after(const std::shared_ptr<Executor>& where, microseconds delay,
+                                 std::function<void()> task) const;
 
     std::int64_t server_millis() const;
     void learn_server_time(const store::ServerTime& reply);
@@ -80,7 +83,8 @@ class Context {
     std::map<std::string, std::int64_t> expired_by_topic() const;
 
     static store::CallOptions majority(milliseconds timeout = milliseconds(30'000)) {
-        return {.acknowledge = store::Acknowledge::Majority, .timeout = timeout, .session = nullptr};
+        return {
+            .acknowledge = store::Acknowledge::Majority, .timeout = timeout, .session = nullptr};
     }
 
   private:

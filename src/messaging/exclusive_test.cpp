@@ -16,7 +16,8 @@ struct ExclusiveLog {
     int failures = 0;
     Handler on(const std::string& node) {
         return [this, node](const Message& m) -> Reply {
-            calls.push_back(node + "/" + std::to_string(m.attempt) + (m.last_error ? " after " + *m.last_error : ""));
+            calls.push_back(node + "/" + std::to_string(m.attempt) +
+                            (m.last_error ? " after " + *m.last_error : ""));
             if (failures == 0) return no_answer();
             --failures;
             return reject("not yet");
@@ -51,10 +52,16 @@ TEST(Exclusive, FailureBacksOffFromOneSecondDoubling) {
     SimCluster cluster;
     auto& sender = cluster.start("sender");
     std::vector<std::int64_t> at;
-    cluster.start("a").bus->listen("job", [&](const Message&) -> Reply {
-        at.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(cluster.clock.steady_now().time_since_epoch()).count());
-        return reject("never");
-    }).value_or_throw();
+    cluster.start("a")
+        .bus
+        ->listen("job",
+                 [&](const Message&) -> Reply {
+                     at.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                      cluster.clock.steady_now().time_since_epoch())
+                                      .count());
+                     return reject("never");
+                 })
+        .value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.pass(16s);
@@ -70,7 +77,13 @@ TEST(Exclusive, ExceptionOfAHandlerCountsAsRejection) {
     SimCluster cluster;
     auto& sender = cluster.start("sender");
     int calls = 0;
-    cluster.start("a").bus->listen("job", [&](const Message&) { if (++calls == 1) throw std::runtime_error("boom"); }).value_or_throw();
+    cluster.start("a")
+        .bus
+        ->listen("job",
+                 [&](const Message&) {
+                     if (++calls == 1) throw std::runtime_error("boom");
+                 })
+        .value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.settle();
@@ -84,7 +97,13 @@ TEST(Exclusive, CrashedHoldersWorkIsTakenOverAfterTheLease) {
     ExclusiveLog log;
     auto& sender = cluster.start("sender");
     auto& a = cluster.start("a", short_lease());
-    a.bus->listen("job", [&](const Message&) -> Reply { a.crash(); return no_answer(); }).value_or_throw();
+    a.bus
+        ->listen("job",
+                 [&](const Message&) -> Reply {
+                     a.crash();
+                     return no_answer();
+                 })
+        .value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.settle();
@@ -97,13 +116,15 @@ TEST(Exclusive, CrashedHoldersWorkIsTakenOverAfterTheLease) {
     EXPECT_EQ(cluster.count("msg") + cluster.count("msg_lck"), 0u);
 }
 
-// A lock that a crash between its insert and the message's update left behind (on a MongoDB server) is taken over when its time is up.
+// A lock that a crash between its insert and the message's update left behind (on a MongoDB server)
+// is taken over when its time is up.
 TEST(Exclusive, LockLeftBehindByACrashIsTakenOverByItsExactValues) {
     SimCluster cluster;
     ExclusiveLog log;
     auto& sender = cluster.start("sender");
     const auto id = sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
-    cluster.insert("msg_lck", bson::make("_id", id, "lock_id", "dead", "delete_at", bson::Date{cluster.clock.system_millis() + 3000}));
+    cluster.insert("msg_lck", bson::make("_id", id, "lock_id", "dead", "delete_at",
+                                         bson::Date{cluster.clock.system_millis() + 3000}));
     cluster.start("b", short_lease()).bus->listen("job", log.on("b")).value_or_throw();
     cluster.pass(2s);
     EXPECT_TRUE(log.calls.empty());
@@ -117,11 +138,20 @@ TEST(Exclusive, StaleHoldersOutcomeChangesNothingAndIsCounted) {
     auto& sender = cluster.start("sender");
     auto& a = cluster.start("a", short_lease());
     ExclusiveLog log;
-    a.bus->listen("job", [&](const Message& m) {
-        // While this handler runs, the node sleeps past its lease and another one takes over.
-        cluster.update("msg", bson::make("_id", m.id), bson::make("$set", bson::make("leased_by", "b", "attempt", std::int32_t{2})));
-        cluster.update("msg_lck", bson::make("_id", m.id), bson::make("$set", bson::make("lock_id", "b", "attempt", std::int32_t{2})));
-    }).value_or_throw();
+    a.bus
+        ->listen(
+            "job",
+            [&](const Message& m) {
+                // While this handler runs, the node sleeps past its lease and another one takes
+                // over.
+                cluster.update(
+                    "msg", bson::make("_id", m.id),
+                    bson::make("$set", bson::make("leased_by", "b", "attempt", std::int32_t{2})));
+                cluster.update(
+                    "msg_lck", bson::make("_id", m.id),
+                    bson::make("$set", bson::make("lock_id", "b", "attempt", std::int32_t{2})));
+            })
+        .value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.settle();
@@ -138,13 +168,20 @@ TEST(Exclusive, LeaseIsRenewedAtAThirdWhileTheHandlerRuns) {
     auto& sender = cluster.start("sender");
     auto& a = cluster.start("a", short_lease());
     std::vector<std::int64_t> ends;
-    a.bus->listen("job", [&](const Message&) {
-        for (int i = 0; i < 5; ++i) {
-            cluster.pass(1s);  // the handler works for five seconds, on a lease of two
-            ends.push_back(cluster.documents("msg").at(0)["leased_until"].as_date().millis - cluster.clock.system_millis());
-            ends.push_back(cluster.documents("msg_lck").at(0)["delete_at"].as_date().millis - cluster.clock.system_millis());
-        }
-    }).value_or_throw();
+    a.bus
+        ->listen(
+            "job",
+            [&](const Message&) {
+                for (int i = 0; i < 5; ++i) {
+                    cluster.pass(1s);  // the handler works for five seconds, on a lease of two
+                    ends.push_back(cluster.documents("msg").at(0)["leased_until"].as_date().millis -
+                                   cluster.clock.system_millis());
+                    ends.push_back(
+                        cluster.documents("msg_lck").at(0)["delete_at"].as_date().millis -
+                        cluster.clock.system_millis());
+                }
+            })
+        .value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.settle();
@@ -154,7 +191,8 @@ TEST(Exclusive, LeaseIsRenewedAtAThirdWhileTheHandlerRuns) {
     EXPECT_EQ(counter(a, "stale_outcomes"), 0);
 }
 
-// Field report "Claim expires in the local window": what waits here is no more than what is handled within a moment.
+// Field report "Claim expires in the local window": what waits here is no more than what is handled
+// within a moment.
 TEST(Exclusive, OneBusyWorkerLeavesWaitingWorkToOthers) {
     SimCluster cluster;
     auto& sender = cluster.start("sender");
@@ -162,10 +200,13 @@ TEST(Exclusive, OneBusyWorkerLeavesWaitingWorkToOthers) {
     Options one{.window = 5, .threads = 1, .lease = 2s};
     for (const std::string id : {"a", "b"}) {
         auto& node = cluster.start(id, one);
-        node.bus->listen("job", [&, id](const Message& m) {
-            handled[m.id.to_hex()].push_back(id);
-            cluster.pass(3s);
-        }).value_or_throw();
+        node.bus
+            ->listen("job",
+                     [&, id](const Message& m) {
+                         handled[m.id.to_hex()].push_back(id);
+                         cluster.pass(3s);
+                     })
+            .value_or_throw();
     }
     cluster.pass(1s);
     std::vector<Message> jobs(5);
@@ -192,11 +233,15 @@ TEST(Exclusive, ClaimedMessageWhoseLeaseRanOutIsNotBegun) {
     auto& sender = cluster.start("sender");
     std::vector<std::int32_t> attempts;
     auto& a = cluster.start("a", {.threads = 2, .lease = 2s});
-    a.bus->listen("job", [&](const Message& m) {
-        // The first handler sleeps with the whole process: no renewal runs, the clock goes on.
-        attempts.push_back(m.attempt);
-        if (attempts.size() == 1) cluster.clock.advance(10s);
-    }).value_or_throw();
+    a.bus
+        ->listen("job",
+                 [&](const Message& m) {
+                     // The first handler sleeps with the whole process: no renewal runs, the clock
+                     // goes on.
+                     attempts.push_back(m.attempt);
+                     if (attempts.size() == 1) cluster.clock.advance(10s);
+                 })
+        .value_or_throw();
     cluster.pass(1s);
     std::vector<Message> jobs(2);
     for (auto& job : jobs) {
@@ -207,7 +252,8 @@ TEST(Exclusive, ClaimedMessageWhoseLeaseRanOutIsNotBegun) {
     cluster.settle();
     cluster.pass(3s);
     EXPECT_EQ(counter(a, "lease_lost"), 1);
-    EXPECT_EQ(attempts, (std::vector<std::int32_t>{1, 2}));  // the second message began with its second attempt only
+    EXPECT_EQ(attempts, (std::vector<std::int32_t>{
+                            1, 2}));  // the second message began with its second attempt only
     EXPECT_EQ(cluster.count("msg") + cluster.count("msg_lck"), 0u);
 }
 
@@ -217,10 +263,13 @@ TEST(Exclusive, BurstOnFourNodesIsHandledOnceEachAndLeavesNothing) {
     auto& sender = cluster.start("sender");
     std::map<std::string, int> handled;
     for (const char* id : {"a", "b", "c", "d"}) {
-        cluster.start(id, {.threads = 4}).bus->listen("job", [&](const Message& m) { ++handled[m.id.to_hex()]; }).value_or_throw();
+        cluster.start(id, {.threads = 4})
+            .bus->listen("job", [&](const Message& m) { ++handled[m.id.to_hex()]; })
+            .value_or_throw();
     }
     cluster.pass(1s);
-    for (int i = 0; i < 500; ++i) sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
+    for (int i = 0; i < 500; ++i)
+        sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     std::vector<Message> bulk(500);
     for (auto& m : bulk) {
         m.topic = "job";
@@ -239,7 +288,8 @@ TEST(Exclusive, KeptMessageIsMarkedAndItsLeaseTaken) {
     auto& sender = cluster.start("sender");
     cluster.start("a").bus->listen("job", [](const Message&) {}).value_or_throw();
     cluster.pass(1s);
-    sender.bus->publish({.topic = "job", .exclusive = true, .delete_after_processing = false}).value_or_throw();
+    sender.bus->publish({.topic = "job", .exclusive = true, .delete_after_processing = false})
+        .value_or_throw();
     cluster.settle();
     const auto stored = cluster.documents("msg");
     ASSERT_EQ(stored.size(), 1u);
@@ -256,9 +306,12 @@ TEST(Exclusive, RequeueByEmptyingTheMarksIsDeliveredAtOnce) {
     auto& sender = cluster.start("sender");
     cluster.start("a", {.fallback_poll = 300s}).bus->listen("job", log.on("a")).value_or_throw();
     cluster.pass(1s);
-    const auto id = sender.bus->publish({.topic = "job", .exclusive = true, .delete_after_processing = false}).value_or_throw();
+    const auto id =
+        sender.bus->publish({.topic = "job", .exclusive = true, .delete_after_processing = false})
+            .value_or_throw();
     cluster.settle();
-    cluster.update("msg", bson::make("_id", id), bson::make("$set", bson::make("processed_by", bson::Array())));
+    cluster.update("msg", bson::make("_id", id),
+                   bson::make("$set", bson::make("processed_by", bson::Array())));
     cluster.settle();
     EXPECT_EQ(log.calls, (std::vector<std::string>{"a/1", "a/2"}));
 }
@@ -271,7 +324,9 @@ TEST(Exclusive, OrdinaryMarksCauseNoPoll) {
     a.bus->listen("job", [](const Message&) {}).value_or_throw();
     cluster.pass(2s);
     const auto polls = counter(a, "polls");
-    for (int i = 0; i < 100; ++i) sender.bus->publish({.topic = "job", .exclusive = true, .delete_after_processing = false}).value_or_throw();
+    for (int i = 0; i < 100; ++i)
+        sender.bus->publish({.topic = "job", .exclusive = true, .delete_after_processing = false})
+            .value_or_throw();
     cluster.pass(2s);
     EXPECT_EQ(counter(a, "handled"), 100);
     EXPECT_EQ(counter(a, "polls"), polls);
@@ -290,7 +345,8 @@ TEST(Exclusive, SuccessesOfOneNodeCauseNoPollOnOthers) {
     cluster.pass(2s);
     std::int64_t before = 0, after = 0;
     for (auto* n : nodes) before += counter(*n, "polls");
-    for (int i = 0; i < 100; ++i) sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
+    for (int i = 0; i < 100; ++i)
+        sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.pass(2s);
     for (auto* n : nodes) after += counter(*n, "polls");
     EXPECT_EQ(after, before);
@@ -304,7 +360,8 @@ TEST(Exclusive, ReleasedMessageIsTakenByAnotherNodeAtOnce) {
     auto& sender = cluster.start("sender");
     auto& a = cluster.start("a", {.threads = 1, .fallback_poll = 300s});
     auto& b = cluster.start("b", {.fallback_poll = 300s});
-    a.bus->listen("job", [&](const Message&) -> Reply { return reject("not mine").and_give_up(); }).value_or_throw();
+    a.bus->listen("job", [&](const Message&) -> Reply { return reject("not mine").and_give_up(); })
+        .value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.settle();
@@ -323,12 +380,15 @@ TEST(Exclusive, NodeThatLostTheRaceTakesTheMessageWhenItComesBack) {
     auto& b = cluster.start("b", {.fallback_poll = 300s});
     bool first = true;
     for (auto* node : {&a, &b}) {
-        node->bus->listen("job", [&, node](const Message& m) -> Reply {
-            log.calls.push_back(node->bus->id() + "/" + std::to_string(m.attempt));
-            if (!first) return no_answer();
-            first = false;
-            return reject("go on").and_give_up();
-        }).value_or_throw();
+        node->bus
+            ->listen("job",
+                     [&, node](const Message& m) -> Reply {
+                         log.calls.push_back(node->bus->id() + "/" + std::to_string(m.attempt));
+                         if (!first) return no_answer();
+                         first = false;
+                         return reject("go on").and_give_up();
+                     })
+            .value_or_throw();
     }
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
@@ -343,18 +403,24 @@ TEST(Exclusive, NullMarksAreRepairedAndDeliveredOnce) {
         SimCluster cluster;
         int calls = 0;
         for (const char* id : {"a", "b"}) {
-            cluster.start(id, once ? at_most_once() : Options{}).bus->listen("job", [&](const Message&) { ++calls; }).value_or_throw();
+            cluster.start(id, once ? at_most_once() : Options{})
+                .bus->listen("job", [&](const Message&) { ++calls; })
+                .value_or_throw();
         }
         cluster.pass(1s);
         for (const bool missing : {false, true}) {
             bson::Builder document;
-            document.add("_id", bson::ObjectId::generate()).add("topic", "job").add("sender", "py").add("exclusive", true);
+            document.add("_id", bson::ObjectId::generate())
+                .add("topic", "job")
+                .add("sender", "py")
+                .add("exclusive", true);
             if (!missing) document.add("processed_by", bson::Null{});
             cluster.insert("msg", document.take());
         }
         cluster.pass(15s);
         EXPECT_EQ(calls, 2);
-        for (const auto& d : cluster.documents("msg")) EXPECT_EQ(d["processed_by"].get_array()->count(), 1u);
+        for (const auto& d : cluster.documents("msg"))
+            EXPECT_EQ(d["processed_by"].get_array()->count(), 1u);
     }
 }
 
@@ -364,16 +430,23 @@ TEST(AtMostOnce, LockLostDuringALongRunDoesNotRunItTwice) {
     auto& sender = cluster.start("sender");
     int calls = 0;
     for (const char* id : {"a", "b"}) {
-        cluster.start(id, at_most_once()).bus->listen("job", [&](const Message& m) {
-            ++calls;
-            cluster.pass(500ms);
-            cluster.look().remove({"app", "msg_lck"}, [&] {
-                std::vector<store::DeleteOp> ops(1);
-                ops[0].filter = bson::make("_id", m.id);
-                return ops;
-            }()).value_or_throw();
-            cluster.pass(10s);
-        }).value_or_throw();
+        cluster.start(id, at_most_once())
+            .bus
+            ->listen("job",
+                     [&](const Message& m) {
+                         ++calls;
+                         cluster.pass(500ms);
+                         cluster.look()
+                             .remove({"app", "msg_lck"},
+                                     [&] {
+                                         std::vector<store::DeleteOp> ops(1);
+                                         ops[0].filter = bson::make("_id", m.id);
+                                         return ops;
+                                     }())
+                             .value_or_throw();
+                         cluster.pass(10s);
+                     })
+            .value_or_throw();
     }
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
@@ -386,10 +459,15 @@ TEST(AtMostOnce, LockOfAMessageWithoutEndLivesForSevenDays) {
     SimCluster cluster;
     auto& sender = cluster.start("sender");
     std::int64_t life = 0;
-    cluster.start("a", at_most_once()).bus->listen("job", [&](const Message& m) {
-        EXPECT_EQ(m.processed_by, std::vector<std::string>{"a"});
-        life = cluster.documents("msg_lck").at(0)["delete_at"].as_date().millis - cluster.clock.system_millis();
-    }).value_or_throw();
+    cluster.start("a", at_most_once())
+        .bus
+        ->listen("job",
+                 [&](const Message& m) {
+                     EXPECT_EQ(m.processed_by, std::vector<std::string>{"a"});
+                     life = cluster.documents("msg_lck").at(0)["delete_at"].as_date().millis -
+                            cluster.clock.system_millis();
+                 })
+        .value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.settle();
@@ -416,7 +494,8 @@ TEST(AtMostOnce, LockReleasedByAnybodyIsNoticedWithinATick) {
     ExclusiveLog log;
     auto& sender = cluster.start("sender");
     const auto id = sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
-    cluster.insert("msg_lck", bson::make("_id", id, "lock_id", "java", "delete_at", bson::Date{cluster.clock.system_millis() + 3'600'000}));
+    cluster.insert("msg_lck", bson::make("_id", id, "lock_id", "java", "delete_at",
+                                         bson::Date{cluster.clock.system_millis() + 3'600'000}));
     auto& a = cluster.start("a", {.fallback_poll = 300s, .delivery = DeliveryMode::AtMostOnce});
     a.bus->listen("job", log.on("a")).value_or_throw();
     cluster.pass(2s);
@@ -432,12 +511,17 @@ TEST(Morphium, ExclusiveMessageTimesOutAndExceptionDeletesLikeSuccess) {
     SimCluster cluster;
     auto& sender = cluster.start("sender", {.compat = Compat::Morphium});
     int calls = 0;
-    cluster.start("a", {.compat = Compat::Morphium}).bus->listen("job", [&](const Message&) {
-        ++calls;
-        throw std::runtime_error("boom");
-    }).value_or_throw();
+    cluster.start("a", {.compat = Compat::Morphium})
+        .bus
+        ->listen("job",
+                 [&](const Message&) {
+                     ++calls;
+                     throw std::runtime_error("boom");
+                 })
+        .value_or_throw();
     cluster.pass(1s);
-    sender.bus->publish({.topic = "job", .exclusive = true, .delete_after_processing = true}).value_or_throw();
+    sender.bus->publish({.topic = "job", .exclusive = true, .delete_after_processing = true})
+        .value_or_throw();
     cluster.pass(2s);
     EXPECT_EQ(calls, 1);
     EXPECT_EQ(cluster.count("msg"), 0u);
@@ -448,14 +532,19 @@ TEST(Exclusive, MoreUrgentMessagesGoFirst) {
     auto& sender = cluster.start("sender");
     std::vector<std::string> order;
     for (std::int32_t p : {1000, 5, 500}) {
-        sender.bus->publish({.topic = "job", .msg = std::to_string(p), .exclusive = true, .priority = p}).value_or_throw();
+        sender.bus
+            ->publish({.topic = "job", .msg = std::to_string(p), .exclusive = true, .priority = p})
+            .value_or_throw();
     }
-    cluster.start("a", {.threads = 1}).bus->listen("job", [&](const Message& m) { order.push_back(*m.msg); }).value_or_throw();
+    cluster.start("a", {.threads = 1})
+        .bus->listen("job", [&](const Message& m) { order.push_back(*m.msg); })
+        .value_or_throw();
     cluster.pass(1s);
     EXPECT_EQ(order, (std::vector<std::string>{"5", "500", "1000"}));
 }
 
-// Field report "Take rate and backlog": the next batch is fetched when the last one is nearly through, not at the next fallback.
+// Field report "Take rate and backlog": the next batch is fetched when the last one is nearly
+// through, not at the next fallback.
 TEST(Exclusive, LargeBacklogIsWorkedOffWithoutWaitingForTheFallbackPoll) {
     SimCluster cluster(11);
     auto& sender = cluster.start("sender");
@@ -470,7 +559,9 @@ TEST(Exclusive, LargeBacklogIsWorkedOffWithoutWaitingForTheFallbackPoll) {
     }
     std::map<std::string, int> handled;
     for (const char* id : {"a", "b"}) {
-        cluster.start(id, {.fallback_poll = 300s}).bus->listen("job", [&](const Message& m) { ++handled[m.id.to_hex()]; }).value_or_throw();
+        cluster.start(id, {.fallback_poll = 300s})
+            .bus->listen("job", [&](const Message& m) { ++handled[m.id.to_hex()]; })
+            .value_or_throw();
     }
     cluster.pass(2s);
     EXPECT_EQ(handled.size(), 8000u);

@@ -24,14 +24,19 @@ void add_common(bson::Builder& b, const Context& context, const PollTerms& terms
     b.add("sender", make("$ne", context.self));
     b.add("recipients", make("$in", array(Null{}, context.self)));
     // Under Morphium's rule the sender's clock decides about age, not delete_at.
-    if (!context.morphium) b.add("delete_at", make("$not", make("$lte", bson::Date{terms.now_millis})));
+    if (!context.morphium)
+        b.add("delete_at", make("$not", make("$lte", bson::Date{terms.now_millis})));
 }
 
-bson::Document topic_in(const std::string& field, const std::vector<std::string>& topics) { return make(field, make("$in", array_of(topics))); }
+bson::Document topic_in(const std::string& field, const std::vector<std::string>& topics) {
+    return make(field, make("$in", array_of(topics)));
+}
 
 }  // namespace
 
-bson::Document poll_sort() { return make("priority", std::int32_t{1}, "timestamp", std::int32_t{1}); }
+bson::Document poll_sort() {
+    return make("priority", std::int32_t{1}, "timestamp", std::int32_t{1});
+}
 
 bson::Document exclusive_poll_filter(const Context& context, const PollTerms& terms) {
     bson::Builder b;
@@ -64,18 +69,27 @@ bson::Document broadcast_poll_filter(const Context& context, const PollTerms& te
 
 bson::Document main_stream_stages(const Context& context, const std::vector<std::string>& topics) {
     const auto topic_list = array_of(topics);
-    const auto for_anybody = make("fullDocument.recipients", Null{},
-                                  "$or", array(make("fullDocument.topic", make("$in", topic_list)), make("fullDocument.name", make("$in", topic_list)),
-                                               make("fullDocument.in_answer_to", make("$ne", Null{}))));
+    const auto for_anybody = make("fullDocument.recipients", Null{}, "$or",
+                                  array(make("fullDocument.topic", make("$in", topic_list)),
+                                        make("fullDocument.name", make("$in", topic_list)),
+                                        make("fullDocument.in_answer_to", make("$ne", Null{}))));
     const auto for_us = make("fullDocument.recipients", context.self);
-    const auto inserts = make("operationType", "insert", "fullDocument.sender", make("$ne", context.self), "$or", array(for_anybody, for_us));
-    // Available again: the mark list was emptied, or a holder of ours gave the message back (an explicit null; other renewals set a date).
-    const auto requeued = make("operationType", "update", "updateDescription.updatedFields.processed_by", make("$size", std::int32_t{0}));
-    const auto released = make("operationType", "update", "updateDescription.updatedFields.leased_until", make("$type", "null"));
+    const auto inserts = make("operationType", "insert", "fullDocument.sender",
+                              make("$ne", context.self), "$or", array(for_anybody, for_us));
+    // Available again: the mark list was emptied, or a holder of ours gave the message back (an
+    // explicit null; other renewals set a date).
+    const auto requeued =
+        make("operationType", "update", "updateDescription.updatedFields.processed_by",
+             make("$size", std::int32_t{0}));
+    const auto released =
+        make("operationType", "update", "updateDescription.updatedFields.leased_until",
+             make("$type", "null"));
     const auto pushed = make("operationType", "lock_released");  // servers of Morphium's own make
-    return bson::Document(array(make("$match", make("operationType", make("$in", array("insert", "lock_released", "update")))),
-                                make("$match", make("$or", array(pushed, requeued, released, inserts))))
-                              .view());
+    return bson::Document(
+        array(make("$match",
+                   make("operationType", make("$in", array("insert", "lock_released", "update")))),
+              make("$match", make("$or", array(pushed, requeued, released, inserts))))
+            .view());
 }
 
 bson::Document lock_stream_stages() {

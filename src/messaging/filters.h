@@ -11,7 +11,7 @@ struct PollTerms {
     std::vector<bson::ObjectId> waited_answers;  ///< requests that somebody waits for
     std::vector<bson::ObjectId> in_progress;
     std::vector<bson::Value> malformed;
-    std::int64_t now_millis = 0;                 ///< server time
+    std::int64_t now_millis = 0;  ///< server time
 };
 
 /// Exclusive messages that nobody has: unmarked, no live lease, not expired.

@@ -49,11 +49,12 @@ std::size_t Intake::offer(const std::vector<bson::DocumentView>& documents, Sour
     Taken taken;
     {
         MutexLock lock(mutex_);
-        for (auto& [envelope, bytes] : decoded) sort_in(std::move(envelope), bytes, source, *subscriptions, now, steady, taken);
+        for (auto& [envelope, bytes] : decoded)
+            sort_in(std::move(envelope), bytes, source, *subscriptions, now, steady, taken);
     }
     for (auto& work : taken.answers) {
-        // The caller is woken first; until the mark is written the id stays in progress, so nobody hears the answer twice.
-        // (The move leaves what the mark needs: the id and the flags.)
+        // The caller is woken first; until the mark is written the id stays in progress, so nobody
+        // hears the answer twice. (The move leaves what the mark needs: the id and the flags.)
         if (answers_.dispatch(std::move(work->envelope.message))) {
             context_.metrics.add(Counter::answers_received);
         } else {
@@ -69,8 +70,9 @@ std::size_t Intake::offer(const std::vector<bson::DocumentView>& documents, Sour
     return taken.count;
 }
 
-void Intake::sort_in(delivery::Envelope envelope, std::size_t bytes, Source source, const Subscriptions& subscriptions, std::int64_t now,
-                     SteadyTime steady, Taken& taken) {
+void Intake::sort_in(delivery::Envelope envelope, std::size_t bytes, Source source,
+                     const Subscriptions& subscriptions, std::int64_t now, SteadyTime steady,
+                     Taken& taken) {
     const Message& m = envelope.message;
     delivery::NodeState state;
     state.self = context_.self;
@@ -118,18 +120,21 @@ void Intake::sort_in(delivery::Envelope envelope, std::size_t bytes, Source sour
             candidates_.push(work());
             return;
         case Action::Skip:
-            if (decision.reason == SkipReason::Duplicate || decision.reason == SkipReason::InProgress) {
+            if (decision.reason == SkipReason::Duplicate ||
+                decision.reason == SkipReason::InProgress) {
                 context_.metrics.add(Counter::duplicates);
             } else if (decision.reason == SkipReason::Expired) {
                 if (expired_.insert(id, steady)) context_.count_expired(m.topic);
                 if (source == Source::Poll) taken.expired.push_back(work());
             } else if (decision.reason == SkipReason::LateAnswer) {
-                // It was for us and we are through with it: the mark keeps polls from finding it again.
+                // It was for us and we are through with it: the mark keeps polls from finding it
+                // again.
                 if (envelope.addressed) {
                     in_progress_.insert(id);
                     taken.late_answers.push_back(work());
                 }
-            } else if (decision.reason == SkipReason::NoListener && m.exclusive && subscriptions.pulled.count(m.topic) != 0) {
+            } else if (decision.reason == SkipReason::NoListener && m.exclusive &&
+                       subscriptions.pulled.count(m.topic) != 0) {
                 taken.pulled.push_back(m.topic);
             }
             return;
@@ -139,10 +144,13 @@ void Intake::sort_in(delivery::Envelope envelope, std::size_t bytes, Source sour
 }
 
 void Intake::remember_malformed(bson::DocumentView document, const std::string& reason) {
-    constexpr std::size_t kRememberedMax = 100;  // they are named in polls, so that they cannot fill the window
+    constexpr std::size_t kRememberedMax =
+        100;  // they are named in polls, so that they cannot fill the window
     bson::Value id(document.find("_id"));
     MutexLock lock(mutex_);
-    const bool known = std::any_of(malformed_.begin(), malformed_.end(), [&](const bson::Value& v) { return v.view().identical(id.view()); });
+    const bool known = std::any_of(malformed_.begin(), malformed_.end(), [&](const bson::Value& v) {
+        return v.view().identical(id.view());
+    });
     if (known) return;
     if (malformed_.size() < kRememberedMax) {
         malformed_.push_back(std::move(id));
@@ -151,7 +159,8 @@ void Intake::remember_malformed(bson::DocumentView document, const std::string& 
     }
     lock.unlock();
     context_.count_malformed(reason);
-    context_.log(LogLevel::Warning, "a document in " + context_.main.full() + " is not a message: " + reason);
+    context_.log(LogLevel::Warning,
+                 "a document in " + context_.main.full() + " is not a message: " + reason);
 }
 
 WorkPtr Intake::take_ready() {
@@ -239,8 +248,12 @@ bool Intake::take_overflow() {
     MutexLock lock(mutex_);
     if (!overflow_) return false;
     // Only when there is room again; half full leaves some for the stream.
-    if (ready_.items.size() > Context::kWaitingMax / 2 || candidates_.items.size() > Context::kWaitingMax / 2) return false;
-    if (ready_.bytes > Context::kWaitingBytesMax / 2 || candidates_.bytes > Context::kWaitingBytesMax / 2) return false;
+    if (ready_.items.size() > Context::kWaitingMax / 2 ||
+        candidates_.items.size() > Context::kWaitingMax / 2)
+        return false;
+    if (ready_.bytes > Context::kWaitingBytesMax / 2 ||
+        candidates_.bytes > Context::kWaitingBytesMax / 2)
+        return false;
     overflow_ = false;
     return true;
 }

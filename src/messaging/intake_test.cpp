@@ -49,10 +49,13 @@ TEST(Intake, PollingAloneDeliversEverything) {
 TEST(Intake, PureRequesterGetsItsAnswerByPolling) {
     SimCluster cluster;
     auto& client = cluster.start("client", {.use_streams = false, .status_listener = false});
-    cluster.start("server").bus->listen("t", [](const Message&) -> Reply { return answer("ok"); }).value_or_throw();
+    cluster.start("server")
+        .bus->listen("t", [](const Message&) -> Reply { return answer("ok"); })
+        .value_or_throw();
     cluster.pass(1s);
     int answers = 0;
-    client.bus->request_async({.topic = "t"}, 5s, [&](const Message&) { ++answers; }).value_or_throw();
+    client.bus->request_async({.topic = "t"}, 5s, [&](const Message&) { ++answers; })
+        .value_or_throw();
     cluster.pass(1s);
     EXPECT_EQ(answers, 1);
 }
@@ -115,7 +118,8 @@ TEST(Intake, StreamCarriesOnlyListenedTopicsAndFollowsTheListeners) {
     a.bus->listen("mine", seen.handler()).value_or_throw();
     cluster.pass(1s);
     const auto before = counter(a, "events");
-    for (int i = 0; i < 20; ++i) sender.bus->publish({.topic = "other", .msg = "x"}).value_or_throw();
+    for (int i = 0; i < 20; ++i)
+        sender.bus->publish({.topic = "other", .msg = "x"}).value_or_throw();
     cluster.settle();
     EXPECT_EQ(counter(a, "events"), before);
     a.bus->listen("other", seen.handler()).value_or_throw();
@@ -135,10 +139,11 @@ TEST(Intake, FailedRebuildOfTheStreamIsTriedAgain) {
     auto& a = cluster.start("a", rarely_polling());
     cluster.pass(1s);
     int refused = 0;
-    a.store->set_fault_before([&](const store::testing::SimulatedCall& call) -> std::optional<Error> {
-        if (call.verb != "watch" || refused++ > 0) return std::nullopt;
-        return Error(ErrorCode::HostUnreachable, "no");
-    });
+    a.store->set_fault_before(
+        [&](const store::testing::SimulatedCall& call) -> std::optional<Error> {
+            if (call.verb != "watch" || refused++ > 0) return std::nullopt;
+            return Error(ErrorCode::HostUnreachable, "no");
+        });
     a.bus->listen("late", seen.handler()).value_or_throw();
     cluster.pass(3s);
     EXPECT_GE(refused, 2);
@@ -153,7 +158,8 @@ TEST(Intake, BurstOfLockDeletionsCostsAHandfulOfPolls) {
     auto& a = cluster.start("a", {.fallback_poll = 300s, .delivery = DeliveryMode::AtMostOnce});
     a.bus->listen("t", [](const Message&) {}).value_or_throw();
     cluster.pass(1s);
-    for (int i = 0; i < 1000; ++i) cluster.insert("msg_lck", bson::make("_id", bson::ObjectId::generate(), "lock_id", "x"));
+    for (int i = 0; i < 1000; ++i)
+        cluster.insert("msg_lck", bson::make("_id", bson::ObjectId::generate(), "lock_id", "x"));
     const auto before = counter(a, "polls");
     std::vector<store::DeleteOp> all(1);
     all[0].multi = true;
@@ -185,7 +191,8 @@ TEST(Intake, UnlistenedMessagesDoNotFillThePollsWindow) {
     auto& a = cluster.start("a", {.window = 5, .use_streams = false});
     a.bus->listen("mine", seen.handler()).value_or_throw();
     cluster.pass(1s);
-    for (int i = 0; i < 15; ++i) sender.bus->publish({.topic = "other", .msg = "o"}).value_or_throw();
+    for (int i = 0; i < 15; ++i)
+        sender.bus->publish({.topic = "other", .msg = "o"}).value_or_throw();
     sender.bus->publish({.topic = "mine", .msg = "m"}).value_or_throw();
     cluster.pass(500ms);
     EXPECT_EQ(seen.texts, std::vector<std::string>{"m"});
@@ -201,11 +208,15 @@ TEST(Intake, DocumentsOfOtherLanguagesAreDeliveredOnceAndBadOnesCounted) {
         Seen broadcasts, jobs;
         const auto insert = [&] {
             const auto id = [] { return bson::ObjectId::generate(); };
-            cluster.insert("msg", bson::make("_id", id(), "topic", "t", "sender", "py-1", "msg", "hi", "timestamp", 1787300000123.0));
-            cluster.insert("msg", bson::make("_id", id(), "name", "j", "sender", "py-1", "exclusive", true, "timestamp",
-                                             static_cast<double>(cluster.clock.system_millis())));
-            cluster.insert("msg", bson::make("_id", id(), "topic", "t", "sender", "py-1", "msg", "64", "priority", std::int64_t{5}));
-            cluster.insert("msg", bson::make("_id", id(), "topic", "t", "sender", "py-1", "priority", "high"));
+            cluster.insert("msg", bson::make("_id", id(), "topic", "t", "sender", "py-1", "msg",
+                                             "hi", "timestamp", 1787300000123.0));
+            cluster.insert(
+                "msg", bson::make("_id", id(), "name", "j", "sender", "py-1", "exclusive", true,
+                                  "timestamp", static_cast<double>(cluster.clock.system_millis())));
+            cluster.insert("msg", bson::make("_id", id(), "topic", "t", "sender", "py-1", "msg",
+                                             "64", "priority", std::int64_t{5}));
+            cluster.insert(
+                "msg", bson::make("_id", id(), "topic", "t", "sender", "py-1", "priority", "high"));
             cluster.insert("msg", bson::make("_id", id(), "topic", "t", "msg", "nobody sent this"));
         };
         if (before_start) insert();
@@ -218,7 +229,9 @@ TEST(Intake, DocumentsOfOtherLanguagesAreDeliveredOnceAndBadOnesCounted) {
         std::sort(broadcasts.texts.begin(), broadcasts.texts.end());
         EXPECT_EQ(broadcasts.texts, (std::vector<std::string>{"64", "hi"}));
         EXPECT_EQ(jobs.texts.size(), 1u);
-        EXPECT_EQ(a.bus->status().malformed, (std::map<std::string, std::int64_t>{{"priority is not a number", 1}, {"sender is missing", 1}}));
+        EXPECT_EQ(a.bus->status().malformed,
+                  (std::map<std::string, std::int64_t>{{"priority is not a number", 1},
+                                                       {"sender is missing", 1}}));
     }
 }
 
@@ -228,14 +241,17 @@ TEST(Intake, LateAnswersDoNotComeBackAtEveryPoll) {
     auto& client = cluster.start("client", {.fallback_poll = 1s});
     client.bus->listen("t", [](const Message&) {}).value_or_throw();
     cluster.pass(1s);
-    const auto id = client.bus->request_async({.topic = "t"}, 100ms, [](const Message&) {}).value_or_throw();
+    const auto id =
+        client.bus->request_async({.topic = "t"}, 100ms, [](const Message&) {}).value_or_throw();
     cluster.pass(1s);
     auto& server = cluster.start("server");
     Message late{.topic = "t", .recipients = {"client"}};
     late.in_answer_to = id;
     server.bus->publish(std::move(late)).value_or_throw();
     cluster.pass(5s);
-    EXPECT_EQ(bson::to_json(cluster.documents("msg", bson::make("in_answer_to", id)).at(0)["processed_by"]), R"(["client"])");
+    EXPECT_EQ(bson::to_json(
+                  cluster.documents("msg", bson::make("in_answer_to", id)).at(0)["processed_by"]),
+              R"(["client"])");
     EXPECT_EQ(counter(client, "poll_found"), 0);
 }
 
@@ -276,7 +292,9 @@ TEST(Intake, BurstOfFiveThousandArrivesCompletely) {
     SimCluster cluster;
     std::size_t count = 0;
     auto& sender = cluster.start("sender");
-    cluster.start("a", rarely_polling()).bus->listen("t", [&](const Message&) { ++count; }).value_or_throw();
+    cluster.start("a", rarely_polling())
+        .bus->listen("t", [&](const Message&) { ++count; })
+        .value_or_throw();
     cluster.pass(1s);
     std::vector<Message> burst(5000);
     for (auto& m : burst) m.topic = "t";
@@ -330,7 +348,8 @@ TEST(Intake, ExpiredMessagesAreCountedPerTopicAndNotDelivered) {
 // Age is judged by server time, never by a sender's or receiver's clock.
 TEST(Intake, WrongLocalClockNeitherExpiresNorRevivesMessages) {
     SimCluster cluster;
-    cluster.server.set_clock_offset(-3'600'000ms);  // every client's clock is an hour ahead of the server's
+    cluster.server.set_clock_offset(
+        -3'600'000ms);  // every client's clock is an hour ahead of the server's
     Seen seen;
     auto& sender = cluster.start("sender");
     cluster.start("a").bus->listen("t", seen.handler()).value_or_throw();
@@ -339,7 +358,8 @@ TEST(Intake, WrongLocalClockNeitherExpiresNorRevivesMessages) {
     cluster.settle();
     EXPECT_EQ(seen.texts, std::vector<std::string>{"x"});
     const auto stored = cluster.documents("msg");
-    EXPECT_NEAR(static_cast<double>(stored.at(0)["timestamp"].as_int64()), static_cast<double>(cluster.clock.system_millis() - 3'600'000), 2000);
+    EXPECT_NEAR(static_cast<double>(stored.at(0)["timestamp"].as_int64()),
+                static_cast<double>(cluster.clock.system_millis() - 3'600'000), 2000);
     cluster.clock.jump_system(std::chrono::hours(5));
     cluster.server.set_clock_offset(-6 * 3'600'000ms);
     sender.bus->publish({.topic = "t", .msg = "y"}).value_or_throw();
@@ -351,7 +371,12 @@ TEST(Intake, RejectedBroadcastComesAgainToTheSameNodeWithBackOff) {
     SimCluster cluster;
     int a_calls = 0, b_calls = 0;
     auto& sender = cluster.start("sender");
-    cluster.start("a").bus->listen("t", [&](const Message&) -> Reply { return ++a_calls < 3 ? reject("later") : no_answer(); }).value_or_throw();
+    cluster.start("a")
+        .bus
+        ->listen(
+            "t",
+            [&](const Message&) -> Reply { return ++a_calls < 3 ? reject("later") : no_answer(); })
+        .value_or_throw();
     cluster.start("b").bus->listen("t", [&](const Message&) { ++b_calls; }).value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "t"}).value_or_throw();
@@ -368,14 +393,17 @@ TEST(Intake, DirectedMessagesReachTheirRecipientsOnly) {
     std::string who;
     auto& sender = cluster.start("sender");
     for (const std::string id : {"a", "b", "c"}) {
-        cluster.start(id).bus->listen("t", [&who, id](const Message&) { who += id; }).value_or_throw();
+        cluster.start(id)
+            .bus->listen("t", [&who, id](const Message&) { who += id; })
+            .value_or_throw();
     }
     cluster.pass(1s);
     sender.bus->publish({.topic = "t", .recipients = {"a", "c"}}).value_or_throw();
     cluster.pass(12s);
     std::sort(who.begin(), who.end());
     EXPECT_EQ(who, "ac");
-    sender.bus->publish({.topic = "t", .exclusive = true, .recipients = {"a", "c"}}).value_or_throw();
+    sender.bus->publish({.topic = "t", .exclusive = true, .recipients = {"a", "c"}})
+        .value_or_throw();
     cluster.pass(1s);
     EXPECT_EQ(who.size(), 3u);
     EXPECT_NE(who.back(), 'b');
@@ -399,7 +427,9 @@ TEST(Intake, ListenersOfOneTopicRunInOrderOfRegistration) {
     std::string order;
     auto& sender = cluster.start("sender");
     auto& a = cluster.start("a");
-    for (const std::string name : {"x", "y", "z"}) a.bus->listen("t", [&, name](const Message&) { order += name; }, {.name = name}).value_or_throw();
+    for (const std::string name : {"x", "y", "z"})
+        a.bus->listen("t", [&, name](const Message&) { order += name; }, {.name = name})
+            .value_or_throw();
     cluster.pass(1s);
     sender.bus->publish({.topic = "t"}).value_or_throw();
     cluster.settle();
@@ -411,7 +441,8 @@ TEST(Intake, DeletionAfterProcessingWaitsAsLongAsAsked) {
     auto& sender = cluster.start("sender");
     cluster.start("a").bus->listen("t", [](const Message&) {}).value_or_throw();
     cluster.pass(1s);
-    Message now{.topic = "t", .delete_after_processing = true}, later{.topic = "t", .exclusive = true};
+    Message now{.topic = "t", .delete_after_processing = true},
+        later{.topic = "t", .exclusive = true};
     later.delete_after_processing_time = 5s;
     sender.bus->publish(std::move(now)).value_or_throw();
     sender.bus->publish(std::move(later)).value_or_throw();

@@ -10,7 +10,8 @@ std::size_t Leases::room() const {
     MutexLock lock(mutex_);
     std::size_t target = context_.threads;
     if (mean_us_ >= 0) {
-        const double ahead = static_cast<double>(context_.threads) * kAheadMicros / std::max(mean_us_, 1.0);
+        const double ahead =
+            static_cast<double>(context_.threads) * kAheadMicros / std::max(mean_us_, 1.0);
         target += static_cast<std::size_t>(std::min(ahead, 1.0e6));
     }
     target = std::min(target, context_.options.window);
@@ -83,12 +84,17 @@ void Leases::renew() {
         locks.push_back(std::move(lock));
     }
     const auto timeout = std::max(milliseconds(100), context_.options.lease / 3);
-    // The lock first: should we stop in between, it is the message's lease that says when others may try.
-    auto extended_locks = context_.store.update(context_.locks, std::move(locks), false, Context::majority(timeout));
-    auto extended = context_.store.update(context_.main, std::move(messages), false, Context::majority(timeout));
+    // The lock first: should we stop in between, it is the message's lease that says when others
+    // may try.
+    auto extended_locks =
+        context_.store.update(context_.locks, std::move(locks), false, Context::majority(timeout));
+    auto extended = context_.store.update(context_.main, std::move(messages), false,
+                                          Context::majority(timeout));
     if (!extended_locks || !extended) {
         context_.metrics.add(Counter::renew_errors);
-        context_.log(LogLevel::Warning, "leases could not be renewed: " + (extended ? extended_locks.error() : extended.error()).to_string());
+        context_.log(LogLevel::Warning,
+                     "leases could not be renewed: " +
+                         (extended ? extended_locks.error() : extended.error()).to_string());
         return;
     }
     std::vector<std::pair<bson::ObjectId, std::int32_t>> kept, lost;
@@ -100,16 +106,19 @@ void Leases::renew() {
         for (const auto& [id, attempt] : held) ids.push(id);
         ids.close().close();
         ids.add("leased_by", context_.self);
-        store::FindRequest ours{context_.main, ids.take(), bson::make("attempt", std::int32_t{1}), {}, 0, 0};
+        store::FindRequest ours{
+            context_.main, ids.take(), bson::make("attempt", std::int32_t{1}), {}, 0, 0};
         auto found = context_.store.find(ours, {.timeout = timeout});
         if (!found) {
             context_.metrics.add(Counter::renew_errors);
             return;
         }
         for (const auto& h : held) {
-            const bool still = std::any_of(found->begin(), found->end(), [&](const bson::Document& d) {
-                return d["_id"].get_object_id() == h.first && d["attempt"].to_int64() == h.second;
-            });
+            const bool still =
+                std::any_of(found->begin(), found->end(), [&](const bson::Document& d) {
+                    return d["_id"].get_object_id() == h.first &&
+                           d["attempt"].to_int64() == h.second;
+                });
             (still ? kept : lost).push_back(h);
         }
     }
@@ -118,7 +127,8 @@ void Leases::renew() {
         MutexLock lock(mutex_);
         for (const auto& [id, attempt] : kept) {
             auto h = held_.find(id);
-            if (h != held_.end() && h->second.attempt == attempt) h->second.ends = steady + context_.options.lease;
+            if (h != held_.end() && h->second.attempt == attempt)
+                h->second.ends = steady + context_.options.lease;
         }
     }
     mark_lost(lost);
@@ -129,7 +139,8 @@ void Leases::mark_lost(const std::vector<std::pair<bson::ObjectId, std::int32_t>
     for (const auto& [id, attempt] : lost) {
         auto h = held_.find(id);
         // Settled in the meantime is not lost.
-        if (h != held_.end() && h->second.attempt == attempt && !h->second.finished) h->second.lost = true;
+        if (h != held_.end() && h->second.attempt == attempt && !h->second.finished)
+            h->second.lost = true;
     }
 }
 

@@ -1,4 +1,5 @@
-// The exclusive messages this node holds: how many more it may claim, how long each claim lasts, renewal.
+// The exclusive messages this node holds: how many more it may claim, how long each claim lasts,
+// renewal.
 #pragma once
 
 #include "messaging/context.h"
@@ -13,8 +14,9 @@ class Leases {
   public:
     explicit Leases(Context& context) : context_(context) {}
 
-    /// How many more messages may be claimed: free handler threads, and some in advance while handlers are quick. What waits here
-    /// cannot be taken by a node that is idle, hence not more than is handled within a moment.
+    /// How many more messages may be claimed: free handler threads, and some in advance while
+    /// handlers are quick. What waits here cannot be taken by a node that is idle, hence not more
+    /// than is handled within a moment.
     std::size_t room() const;
 
     /// Claimed at `claimed_at` (before the claim was sent), lease until that plus Options::lease.
@@ -26,7 +28,8 @@ class Leases {
     /// Settled, or given up.
     void drop(const bson::ObjectId& id);
 
-    /// Extends everything held; runs on the lane: a long poll must not delay it. Counts and marks what was lost.
+    /// Extends everything held; runs on the lane: a long poll must not delay it. Counts and marks
+    /// what was lost.
     void renew();
 
     std::size_t held_count() const;
@@ -45,7 +48,8 @@ class Leases {
     Context& context_;
     mutable Mutex mutex_;
     std::unordered_map<bson::ObjectId, Held> held_ ANGELIA_GUARDED_BY(mutex_);
-    std::size_t finished_ ANGELIA_GUARDED_BY(mutex_) = 0;  // held and only waiting for their settling
+    std::size_t finished_ ANGELIA_GUARDED_BY(mutex_) =
+        0;  // held and only waiting for their settling
     double mean_us_ ANGELIA_GUARDED_BY(mutex_) = -1;
 };
 

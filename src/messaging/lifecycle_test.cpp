@@ -18,7 +18,8 @@ TEST(Options, EachBadValueIsNamedWithWhatIsAllowed) {
     };
     EXPECT_EQ(error_of({.window = 0}), "option window is 0; allowed are 1 to 10000");
     EXPECT_EQ(error_of({.lease = 100ms}), "option lease is 100 ms; allowed are 200 to 43200000 ms");
-    EXPECT_EQ(error_of({.queue = "a$b"}), "option queue is \"a$b\"; allowed are up to 100 bytes without $ and zero bytes");
+    EXPECT_EQ(error_of({.queue = "a$b"}),
+              "option queue is \"a$b\"; allowed are up to 100 bytes without $ and zero bytes");
     EXPECT_EQ(error_of({.threads = 5000}), "option threads is 5000; allowed are 0 to 1000");
 }
 
@@ -40,11 +41,12 @@ TEST(Lifecycle, BecomesReadyAlthoughTheFirstIndexCommandsFail) {
     int refused = 0, calls = 0;
     auto& sender = cluster.start("sender");
     auto& a = cluster.add("a");
-    a.store->set_fault_before([&](const store::testing::SimulatedCall& call) -> std::optional<Error> {
-        if (call.verb != "ensure_indexes" || refused >= 3) return std::nullopt;
-        ++refused;
-        return Error(ErrorCode::NotWritablePrimary, "election");
-    });
+    a.store->set_fault_before(
+        [&](const store::testing::SimulatedCall& call) -> std::optional<Error> {
+            if (call.verb != "ensure_indexes" || refused >= 3) return std::nullopt;
+            ++refused;
+            return Error(ErrorCode::NotWritablePrimary, "election");
+        });
     a.bus->listen("t", [&](const Message&) { ++calls; }).value_or_throw();
     a.bus->start().value_or_throw();
     cluster.pass(5s);
@@ -62,7 +64,8 @@ TEST(Lifecycle, IdThatIsAliveIsRefusedUntilItIsGone) {
     const auto second = cluster.add("worker-1").bus->start();
     ASSERT_FALSE(second);
     EXPECT_EQ(code_of(second.error()), "ConflictingOperationInProgress");
-    EXPECT_NE(second.error().message.find("the id \"worker-1\" is alive on the queue"), std::string::npos);
+    EXPECT_NE(second.error().message.find("the id \"worker-1\" is alive on the queue"),
+              std::string::npos);
     first.bus->stop().value_or_throw();
     EXPECT_TRUE(cluster.add("worker-1").bus->start());
 }
@@ -92,23 +95,28 @@ TEST(Participants, DocumentHasTheFieldsOthersReadAndGoesWithTheNode) {
 
 TEST(Participants, AnotherLayoutIsWarnedAboutOnceOrRefused) {
     SimCluster cluster;
-    const auto java = bson::make("_id", "java", "implementation", "MultiCollectionMessaging", "hostname", "h", "started_at", std::int64_t{1},
-                                 "last_seen", cluster.clock.system_millis());
+    const auto java =
+        bson::make("_id", "java", "implementation", "MultiCollectionMessaging", "hostname", "h",
+                   "started_at", std::int64_t{1}, "last_seen", cluster.clock.system_millis());
     cluster.insert("msg_participants", java);
-    const auto refused = cluster.add("r", {.implementation_check = ImplementationCheck::Refuse}).bus->start();
+    const auto refused =
+        cluster.add("r", {.implementation_check = ImplementationCheck::Refuse}).bus->start();
     ASSERT_FALSE(refused);
     EXPECT_EQ(code_of(refused.error()), "IllegalOperation");
     EXPECT_EQ(cluster.count("msg_participants"), 1u);
     auto& a = cluster.start("a");
     cluster.pass(61s);
     int warnings = 0;
-    for (const auto& line : a.log) warnings += line.find("MultiCollectionMessaging") != std::string::npos;
+    for (const auto& line : a.log)
+        warnings += line.find("MultiCollectionMessaging") != std::string::npos;
     EXPECT_EQ(warnings, 1);
 }
 
 TEST(Participants, LongGoneOnesAreRemovedAndIgnoreAnnouncesNothing) {
     SimCluster cluster;
-    cluster.insert("msg_participants", bson::make("_id", "old", "implementation", "StandardMessaging", "last_seen", cluster.clock.system_millis() - 200'000));
+    cluster.insert("msg_participants",
+                   bson::make("_id", "old", "implementation", "StandardMessaging", "last_seen",
+                              cluster.clock.system_millis() - 200'000));
     cluster.start("hidden", {.implementation_check = ImplementationCheck::Ignore});
     EXPECT_EQ(cluster.count("msg_participants"), 1u);
     cluster.start("a");
@@ -124,7 +132,8 @@ TEST(Listeners, NamesAreUniquePerTopicAndRemovalMatchesIdentity) {
     auto& a = cluster.add("a");
     const auto nothing = [](const Message&) {};
     const auto first = a.bus->listen("t", nothing, {.name = "x"}).value_or_throw();
-    EXPECT_EQ(code_of(a.bus->listen("t", nothing, {.name = "x"}).error()), "ConflictingOperationInProgress");
+    EXPECT_EQ(code_of(a.bus->listen("t", nothing, {.name = "x"}).error()),
+              "ConflictingOperationInProgress");
     EXPECT_TRUE(a.bus->listen("u", nothing, {.name = "x"}));
     EXPECT_FALSE(a.bus->unlisten({.topic = "t", .name = "y"}));
     EXPECT_TRUE(a.bus->unlisten(first));
@@ -141,15 +150,24 @@ TEST(Listeners, NamesAreUniquePerTopicAndRemovalMatchesIdentity) {
 TEST(Status, EveryNodeAnswersThePingAndTheLevelsOthersKnow) {
     SimCluster cluster;
     auto& monitor = cluster.start("monitor", {.status_listener = false});
-    cluster.start("a").bus->listen("orders", [](const Message&) {}, {.name = "book"}).value_or_throw();
+    cluster.start("a")
+        .bus->listen("orders", [](const Message&) {}, {.name = "book"})
+        .value_or_throw();
     cluster.start("b");
     cluster.start("quiet", {.status_listener = false});
     cluster.pass(1s);
     std::map<std::string, std::string> pings, full;
-    monitor.bus->request_async({.topic = "morphium.status_info", .value = "PING"}, 5s,
-                               [&](const Message& m) { pings[m.sender] = bson::to_json(*m.map_value); }).value_or_throw();
-    monitor.bus->request_async({.topic = "morphium.status_info", .msg = "status_request", .value = "all"}, 5s,
-                               [&](const Message& m) { full[m.sender] = bson::to_json((*m.map_value)["message_listeners_by_name"]); }).value_or_throw();
+    monitor.bus
+        ->request_async({.topic = "morphium.status_info", .value = "PING"}, 5s,
+                        [&](const Message& m) { pings[m.sender] = bson::to_json(*m.map_value); })
+        .value_or_throw();
+    monitor.bus
+        ->request_async(
+            {.topic = "morphium.status_info", .msg = "status_request", .value = "all"}, 5s,
+            [&](const Message& m) {
+                full[m.sender] = bson::to_json((*m.map_value)["message_listeners_by_name"]);
+            })
+        .value_or_throw();
     cluster.settle();
     EXPECT_EQ(pings, (std::map<std::string, std::string>{{"a", "{}"}, {"b", "{}"}}));
     EXPECT_EQ(full.size(), 2u);
@@ -160,16 +178,23 @@ TEST(Status, EveryNodeAnswersThePingAndTheLevelsOthersKnow) {
 TEST(Answers, BroadcastRequestHearsEveryResponderOnceExclusiveOnlyOne) {
     SimCluster cluster;
     auto& client = cluster.start("client", {.fallback_poll = 1s});
-    for (const char* id : {"a", "b"}) cluster.start(id).bus->listen("t", [](const Message&) -> Reply { return answer("x"); }).value_or_throw();
+    for (const char* id : {"a", "b"})
+        cluster.start(id)
+            .bus->listen("t", [](const Message&) -> Reply { return answer("x"); })
+            .value_or_throw();
     cluster.pass(1s);
     // Marks are late: polls see the answers again.
-    client.store->set_fault_before([](const store::testing::SimulatedCall& call) -> std::optional<Error> {
-        if (call.verb != "update" || call.collection != "app.msg") return std::nullopt;
-        return Error(ErrorCode::NetworkTimeout, "late");
-    });
+    client.store->set_fault_before(
+        [](const store::testing::SimulatedCall& call) -> std::optional<Error> {
+            if (call.verb != "update" || call.collection != "app.msg") return std::nullopt;
+            return Error(ErrorCode::NetworkTimeout, "late");
+        });
     int broadcast = 0, exclusive = 0;
-    client.bus->request_async({.topic = "t"}, 4s, [&](const Message&) { ++broadcast; }).value_or_throw();
-    client.bus->request_async({.topic = "t", .exclusive = true}, 4s, [&](const Message&) { ++exclusive; }).value_or_throw();
+    client.bus->request_async({.topic = "t"}, 4s, [&](const Message&) { ++broadcast; })
+        .value_or_throw();
+    client.bus
+        ->request_async({.topic = "t", .exclusive = true}, 4s, [&](const Message&) { ++exclusive; })
+        .value_or_throw();
     cluster.pass(6s);
     EXPECT_EQ(broadcast, 2);
     EXPECT_EQ(exclusive, 1);
@@ -180,7 +205,9 @@ TEST(Answers, AnswerWithoutRecipientsReachesTheWaitingNode) {
     auto& client = cluster.start("client");
     auto& server = cluster.start("server");
     int answers = 0;
-    const auto id = client.bus->request_async({.topic = "t"}, 5s, [&](const Message&) { ++answers; }).value_or_throw();
+    const auto id =
+        client.bus->request_async({.topic = "t"}, 5s, [&](const Message&) { ++answers; })
+            .value_or_throw();
     Message a{.topic = "anything"};
     a.in_answer_to = id;
     server.bus->publish(std::move(a)).value_or_throw();
@@ -192,11 +219,17 @@ TEST(Answers, TimeOutIsReportedOnceAndTheAnswerAfterItIsNot) {
     SimCluster cluster;
     auto& client = cluster.start("client");
     int answers = 0, timeouts = 0;
-    client.bus->request_async({.topic = "nobody", .exclusive = true}, 2s, [&](const Message&) { ++answers; }, [&] { ++timeouts; }).value_or_throw();
+    client.bus
+        ->request_async(
+            {.topic = "nobody", .exclusive = true}, 2s, [&](const Message&) { ++answers; },
+            [&] { ++timeouts; })
+        .value_or_throw();
     cluster.pass(1s);
     EXPECT_EQ(timeouts, 0);
     cluster.pass(2s);
-    cluster.start("late").bus->listen("nobody", [](const Message&) -> Reply { return answer("x"); }).value_or_throw();
+    cluster.start("late")
+        .bus->listen("nobody", [](const Message&) -> Reply { return answer("x"); })
+        .value_or_throw();
     cluster.pass(5s);
     EXPECT_EQ(timeouts, 1);
     EXPECT_EQ(answers, 0);
@@ -206,9 +239,12 @@ TEST(Answers, AnswersToAnswersAreNotSent) {
     SimCluster cluster;
     auto& a = cluster.start("a");
     auto& b = cluster.start("b");
-    for (auto* node : {&a, &b}) node->bus->listen("t", [](const Message&) -> Reply { return answer("echo"); }).value_or_throw();
+    for (auto* node : {&a, &b})
+        node->bus->listen("t", [](const Message&) -> Reply { return answer("echo"); })
+            .value_or_throw();
     cluster.pass(1s);
-    a.bus->publish({.topic = "t"}).value_or_throw();  // nobody waits: a's own listener hears b's answer
+    a.bus->publish({.topic = "t"})
+        .value_or_throw();  // nobody waits: a's own listener hears b's answer
     cluster.pass(3s);
     EXPECT_EQ(cluster.count("msg"), 2u);
     EXPECT_EQ(counter(a, "answers_dropped"), 1);
@@ -217,10 +253,19 @@ TEST(Answers, AnswersToAnswersAreNotSent) {
 TEST(Answers, RejectionTellsTheSenderWhenAsked) {
     SimCluster cluster;
     auto& client = cluster.start("client");
-    cluster.start("server").bus->listen("t", [](const Message&) -> Reply { return reject("no stock").and_tell_sender().and_give_up(); }).value_or_throw();
+    cluster.start("server")
+        .bus
+        ->listen("t",
+                 [](const Message&) -> Reply {
+                     return reject("no stock").and_tell_sender().and_give_up();
+                 })
+        .value_or_throw();
     cluster.pass(1s);
     std::string heard;
-    client.bus->request_async({.topic = "t"}, 5s, [&](const Message& m) { heard = *m.msg + ": " + *m.value; }).value_or_throw();
+    client.bus
+        ->request_async({.topic = "t"}, 5s,
+                        [&](const Message& m) { heard = *m.msg + ": " + *m.value; })
+        .value_or_throw();
     cluster.settle();
     EXPECT_EQ(heard, "message rejected by listener: no stock");
 }
@@ -228,10 +273,13 @@ TEST(Answers, RejectionTellsTheSenderWhenAsked) {
 TEST(Answers, AutoAnswerSaysReceived) {
     SimCluster cluster;
     auto& client = cluster.start("client");
-    cluster.start("server", {.auto_answer = true}).bus->listen("t", [](const Message&) {}).value_or_throw();
+    cluster.start("server", {.auto_answer = true})
+        .bus->listen("t", [](const Message&) {})
+        .value_or_throw();
     cluster.pass(1s);
     std::string heard;
-    client.bus->request_async({.topic = "t"}, 5s, [&](const Message& m) { heard = *m.msg; }).value_or_throw();
+    client.bus->request_async({.topic = "t"}, 5s, [&](const Message& m) { heard = *m.msg; })
+        .value_or_throw();
     cluster.settle();
     EXPECT_EQ(heard, "received");
 }
@@ -240,7 +288,9 @@ TEST(Pull, ReceiveLeasesAcknowledgeDeletes) {
     SimCluster cluster;
     auto& sender = cluster.start("sender");
     auto& a = cluster.start("a");
-    for (int i = 0; i < 3; ++i) sender.bus->publish({.topic = "job", .msg = std::to_string(i), .exclusive = true}).value_or_throw();
+    for (int i = 0; i < 3; ++i)
+        sender.bus->publish({.topic = "job", .msg = std::to_string(i), .exclusive = true})
+            .value_or_throw();
     const auto got = a.bus->receive("job", 2, 0ms).value_or_throw();
     ASSERT_EQ(got.size(), 2u);
     EXPECT_EQ(got[0].attempt, 1);
@@ -294,12 +344,16 @@ TEST(Stop, ReleasesWhatWaitsAndRefusesWhatComesLater) {
     auto& sender = cluster.start("sender");
     auto& a = cluster.start("a", {.threads = 1});
     int calls = 0;
-    a.bus->listen("job", [&](const Message&) {
-        // Stopping while a second claimed message waits behind this one.
-        if (++calls == 1) cluster.nodes.back().bus->stop(1s).value_or_throw();
-    }).value_or_throw();
+    a.bus
+        ->listen("job",
+                 [&](const Message&) {
+                     // Stopping while a second claimed message waits behind this one.
+                     if (++calls == 1) cluster.nodes.back().bus->stop(1s).value_or_throw();
+                 })
+        .value_or_throw();
     cluster.pass(1s);
-    for (int i = 0; i < 4; ++i) sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
+    for (int i = 0; i < 4; ++i)
+        sender.bus->publish({.topic = "job", .exclusive = true}).value_or_throw();
     cluster.settle();
     EXPECT_EQ(calls, 1);
     EXPECT_EQ(cluster.count("msg"), 3u);
@@ -321,7 +375,8 @@ TEST(Publish, BulkIsOneCallAndNamesTheOneThatFailed) {
     const auto result = sender.bus->publish(std::move(many));
     ASSERT_FALSE(result);
     EXPECT_EQ(code_of(result.error()), "DuplicateKey");
-    EXPECT_EQ(result.error().message.find("message 1 of 3 (1 failed): "), 0u) << result.error().message;
+    EXPECT_EQ(result.error().message.find("message 1 of 3 (1 failed): "), 0u)
+        << result.error().message;
     EXPECT_EQ(cluster.server.calls_total(), 1);
     EXPECT_EQ(cluster.count("msg"), 2u);
 }

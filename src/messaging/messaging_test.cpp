@@ -14,8 +14,10 @@ TEST(Messaging, BroadcastReachesEveryListenerOnceAndIsMarked) {
     int a = 0, b = 0, own = 0;
     auto& node_a = cluster.start("a");
     auto& node_b = cluster.start("b");
-    ASSERT_TRUE(node_a.bus->listen("user.created", [&](const Message& m) { a += m.msg == "created"; }));
-    ASSERT_TRUE(node_b.bus->listen("user.created", [&](const Message& m) { b += m.value == "4711"; }));
+    ASSERT_TRUE(
+        node_a.bus->listen("user.created", [&](const Message& m) { a += m.msg == "created"; }));
+    ASSERT_TRUE(
+        node_b.bus->listen("user.created", [&](const Message& m) { b += m.value == "4711"; }));
     ASSERT_TRUE(sender.bus->listen("user.created", [&](const Message&) { ++own; }));
     cluster.pass(1s);
     ASSERT_TRUE(sender.bus->publish({.topic = "user.created", .msg = "created", .value = "4711"}));
@@ -55,19 +57,23 @@ TEST(Messaging, RequestGetsItsAnswer) {
     SimCluster cluster;
     auto& client = cluster.start("client");
     auto& server = cluster.start("server");
-    ASSERT_TRUE(server.bus->listen("user.lookup", [](const Message& m) -> Reply { return answer("ok").with("userId", m.value); }));
+    ASSERT_TRUE(server.bus->listen("user.lookup", [](const Message& m) -> Reply {
+        return answer("ok").with("userId", m.value);
+    }));
     cluster.pass(1s);
     std::vector<std::string> answers;
     int timeouts = 0;
-    ASSERT_TRUE(client.bus->request_async({.topic = "user.lookup", .value = "4711"}, 5s,
-                                          [&](const Message& m) { answers.push_back(*m.msg + " " + bson::to_json(*m.map_value)); },
-                                          [&] { ++timeouts; }));
+    ASSERT_TRUE(client.bus->request_async(
+        {.topic = "user.lookup", .value = "4711"}, 5s,
+        [&](const Message& m) { answers.push_back(*m.msg + " " + bson::to_json(*m.map_value)); },
+        [&] { ++timeouts; }));
     cluster.settle();
     ASSERT_EQ(answers.size(), 1u);
     EXPECT_EQ(answers[0], R"(ok {"userId":"4711"})");
     cluster.pass(6s);
     EXPECT_EQ(timeouts, 1);  // of a broadcast request: the end of waiting
-    const auto stored = cluster.documents("msg", bson::make("in_answer_to", bson::make("$ne", bson::Null{})));
+    const auto stored =
+        cluster.documents("msg", bson::make("in_answer_to", bson::make("$ne", bson::Null{})));
     ASSERT_EQ(stored.size(), 1u);
     EXPECT_EQ(bson::to_json(stored[0]["processed_by"]), R"(["client"])");
     EXPECT_EQ(stored[0]["priority"].as_int32(), 990);

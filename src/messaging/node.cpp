@@ -14,26 +14,30 @@ void OwnExecutors::stop() {
     for (auto& lane : lanes) lane->stop(StopMode::Drop);
 }
 
-Node::Node(store::Store store, Options options) : context(std::move(store), std::move(options)) { wire(); }
+Node::Node(store::Store store, Options options) : context(std::move(store), std::move(options)) {
+    wire();
+}
 
 void Node::wire() {
     const auto poll = [this](bool soon) { polls.request(soon); };
-    intake.set_hooks({.work_ready = [this] { runner.wake(); },
-                      .claims_ready = [this] { claims.wake(); },
-                      .answer_taken =
-                          [this](WorkPtr work) {
-                              Settlement s{.work = std::move(work)};
-                              s.mark_only = true;
-                              settler.settle_later(std::move(s));
-                          },
-                      .expired = [this](std::vector<WorkPtr> works) { settler.delete_expired(works); },
-                      .pull_ready = [this](const std::string&) { pull.wake_all(); }});
+    intake.set_hooks(
+        {.work_ready = [this] { runner.wake(); },
+         .claims_ready = [this] { claims.wake(); },
+         .answer_taken =
+             [this](WorkPtr work) {
+                 Settlement s{.work = std::move(work)};
+                 s.mark_only = true;
+                 settler.settle_later(std::move(s));
+             },
+         .expired = [this](std::vector<WorkPtr> works) { settler.delete_expired(works); },
+         .pull_ready = [this](const std::string&) { pull.wake_all(); }});
     settler.set_hooks({.room =
                            [this] {
                                claims.wake();
                                polls.next_batch_if_low();
                            },
-                       .poll = poll, .retry_in = [this](milliseconds delay) { polls.request_in(delay); }});
+                       .poll = poll,
+                       .retry_in = [this](milliseconds delay) { polls.request_in(delay); }});
     runner.set_poll_hook(poll);
     claims.set_hooks(poll, [this] { polls.next_batch_if_low(); });
     streams.set_hooks({.poll =
@@ -58,12 +62,14 @@ Result<void> Node::make_executors() {
         return {};
     }
     const auto lane = [this](const char* name) {
-        auto e = std::make_shared<SerialExecutor>(SerialExecutorOptions{.name = name, .tasks_max = 0});
+        auto e =
+            std::make_shared<SerialExecutor>(SerialExecutorOptions{.name = name, .tasks_max = 0});
         own_.lanes.push_back(e);
         return e;
     };
     const auto pool = [this](const char* name, std::size_t threads) {
-        auto e = std::make_shared<ThreadPool>(ThreadPoolOptions{.name = name, .threads_max = threads, .tasks_max = 0});
+        auto e = std::make_shared<ThreadPool>(
+            ThreadPoolOptions{.name = name, .threads_max = threads, .tasks_max = 0});
         own_.pools.push_back(e);
         return e;
     };
@@ -80,7 +86,8 @@ Result<void> Node::make_executors() {
 Result<void> Node::start() {
     State expected = State::New;
     if (!state_.compare_exchange_strong(expected, State::Starting)) {
-        if (expected == State::Stopped || expected == State::Stopping) return {ErrorCode::ShutdownInProgress, "this node has stopped; make another one"};
+        if (expected == State::Stopped || expected == State::Stopping)
+            return {ErrorCode::ShutdownInProgress, "this node has stopped; make another one"};
         return {ErrorCode::IllegalOperation, "start() was called before; a node starts once"};
     }
     const auto back = [this](Error error) -> Result<void> {
@@ -101,7 +108,8 @@ Result<void> Node::start() {
         status_listener.handler = [node = weak_from_this()](const Message& m) -> Reply {
             auto self = node.lock();
             if (!self || m.is_answer()) return no_answer();
-            return status_reply(m, self->status(), self->context.server_millis(), self->context.options, self->context.threads);
+            return status_reply(m, self->status(), self->context.server_millis(),
+                                self->context.options, self->context.threads);
         };
         std::vector<TopicHandler> one;
         one.push_back(std::move(status_listener));
@@ -115,7 +123,8 @@ Result<void> Node::start() {
         if (!use_streams) streams.use_polling_only("the server has none");
         tick();
         context.post_after(context.run.background, context.options.heartbeat, [this] { beat(); });
-        if (context.at_least_once) context.post_after(context.run.lane, context.options.lease / 3, [this] { renew(); });
+        if (context.at_least_once)
+            context.post_after(context.run.lane, context.options.lease / 3, [this] { renew(); });
     });
     return {};
 }
@@ -124,23 +133,29 @@ void Node::ensure_indexes(int attempt) {
     if (context.stopping) return;
     const auto copy = [](const std::vector<store::IndexDefinition>& from) {
         std::vector<store::IndexDefinition> out;
-        for (const auto& i : from) out.push_back({i.name, i.key.copy(), i.unique, i.sparse, i.expire_after_seconds});
+        for (const auto& i : from)
+            out.push_back({i.name, i.key.copy(), i.unique, i.sparse, i.expire_after_seconds});
         return out;
     };
     auto indexes = copy(context.names.own_indexes);
     if (context.morphium || context.options.indexes == IndexSet::Morphium) {
         for (auto& index : copy(context.names.morphium_indexes)) {
-            const bool there = std::any_of(indexes.begin(), indexes.end(), [&](const auto& i) { return i.name == index.name; });
+            const bool there = std::any_of(indexes.begin(), indexes.end(),
+                                           [&](const auto& i) { return i.name == index.name; });
             if (!there) indexes.push_back(std::move(index));
         }
     }
     auto main = context.store.ensure_indexes(context.main, std::move(indexes));
-    auto locks = main ? context.store.ensure_indexes(context.locks, copy(context.names.lock_indexes)) : std::move(main);
+    auto locks = main
+                     ? context.store.ensure_indexes(context.locks, copy(context.names.lock_indexes))
+                     : std::move(main);
     if (locks) return;
     context.metrics.add(Counter::index_errors);
-    context.log(LogLevel::Warning, "indexes could not be made, which will be tried again: " + locks.error().to_string());
+    context.log(LogLevel::Warning, "indexes could not be made, which will be tried again: " +
+                                       locks.error().to_string());
     const auto delay = std::min(milliseconds(5000), milliseconds(250 * attempt));
-    context.post_after(context.run.background, delay, [this, attempt] { ensure_indexes(attempt + 1); });
+    context.post_after(context.run.background, delay,
+                       [this, attempt] { ensure_indexes(attempt + 1); });
 }
 
 void Node::became_ready() {
@@ -201,7 +216,9 @@ Result<std::vector<bson::ObjectId>> Node::publish(std::vector<Message> messages,
     if (state_ >= State::Stopping) return {ErrorCode::ShutdownInProgress, "this node has stopped"};
     std::vector<bson::ObjectId> ids;
     if (messages.empty()) return ids;
-    if (messages.size() > 100'000) return {ErrorCode::BadValue, "publish() of " + std::to_string(messages.size()) + " messages; allowed are 1 to 100000"};
+    if (messages.size() > 100'000)
+        return {ErrorCode::BadValue, "publish() of " + std::to_string(messages.size()) +
+                                         " messages; allowed are 1 to 100000"};
     std::vector<bson::Document> documents;
     documents.reserve(messages.size());
     const auto now = context.server_millis();
@@ -223,7 +240,8 @@ Result<std::vector<bson::ObjectId>> Node::publish(std::vector<Message> messages,
     if (state_ == State::New && !publish_indexes_done_.exchange(true)) {
         // A publisher that never starts makes sure that what it stores can expire.
         std::vector<store::IndexDefinition> indexes;
-        for (const auto& i : context.names.own_indexes) indexes.push_back({i.name, i.key.copy(), i.unique, i.sparse, i.expire_after_seconds});
+        for (const auto& i : context.names.own_indexes)
+            indexes.push_back({i.name, i.key.copy(), i.unique, i.sparse, i.expire_after_seconds});
         if (auto ok = context.store.ensure_indexes(context.main, std::move(indexes)); !ok) {
             publish_indexes_done_ = false;
             return std::move(ok).error();
@@ -233,12 +251,14 @@ Result<std::vector<bson::ObjectId>> Node::publish(std::vector<Message> messages,
     std::vector<bson::DocumentView> views;
     views.reserve(documents.size());
     for (const auto& d : documents) views.push_back(d.view());
-    ANGELIA_TRY_ASSIGN(const auto stored, context.store.insert(context.main, views, false, Context::majority()));
+    ANGELIA_TRY_ASSIGN(const auto stored,
+                       context.store.insert(context.main, views, false, Context::majority()));
     context.metrics.add(Counter::published, stored.inserted);
     if (!stored.errors.empty()) {
         Error first = stored.errors.front().error;
         if (messages.size() > 1) {
-            first.message = "message " + std::to_string(stored.errors.front().index) + " of " + std::to_string(messages.size()) + " (" +
+            first.message = "message " + std::to_string(stored.errors.front().index) + " of " +
+                            std::to_string(messages.size()) + " (" +
                             std::to_string(stored.errors.size()) + " failed): " + first.message;
         }
         return first;
@@ -309,7 +329,9 @@ Result<void> Node::stop(milliseconds timeout) {
         finished = runner.wait_idle(deadline);
         release_what_waits();  // what a claim under way has won
         // 3: outcomes are written.
-        if (!settler.wait_idle(deadline)) context.log(LogLevel::Warning, "stopped before every outcome was written; leases will run out");
+        if (!settler.wait_idle(deadline))
+            context.log(LogLevel::Warning,
+                        "stopped before every outcome was written; leases will run out");
     }
     // 4: close.
     participants.withdraw();
@@ -322,13 +344,15 @@ Result<void> Node::stop(milliseconds timeout) {
         streams.close();  // a tick under way may have opened one
         return {};
     }
-    // A handler that does not end would hold us here; its thread is left to end on its own, and the node with it.
+    // A handler that does not end would hold us here; its thread is left to end on its own, and the
+    // node with it.
     std::thread([node = shared_from_this()]() mutable {
         node->own_.stop();
         node->own_ = {};
         node.reset();
     }).detach();
-    return {ErrorCode::ExceededTimeLimit, "a handler still runs; its message stays leased until the lease runs out"};
+    return {ErrorCode::ExceededTimeLimit,
+            "a handler still runs; its message stays leased until the lease runs out"};
 }
 
 }  // namespace angelia::messaging

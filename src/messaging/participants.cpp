@@ -11,7 +11,9 @@ namespace angelia::messaging {
 namespace {
 
 /// A process of this machine that has ended; false where it cannot be known.
-bool is_dead_process(std::int64_t pid) { return pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
+bool is_dead_process(std::int64_t pid) {
+    return pid > 0 && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
 
 }  // namespace
 
@@ -19,8 +21,9 @@ Participants::Participants(Context& context) : context_(context), instance_(rand
 
 bson::Document Participants::document(std::int64_t now) const {
     // The last two are ours: which process and object it is. Others ignore them.
-    return bson::make("_id", context_.self, "implementation", context_.names.implementation, "hostname", context_.host, "started_at", started_at_,
-                      "last_seen", now, "instance", instance_, "pid", static_cast<std::int64_t>(::getpid()));
+    return bson::make("_id", context_.self, "implementation", context_.names.implementation,
+                      "hostname", context_.host, "started_at", started_at_, "last_seen", now,
+                      "instance", instance_, "pid", static_cast<std::int64_t>(::getpid()));
 }
 
 bool Participants::alive(bson::DocumentView participant, std::int64_t now) const {
@@ -50,12 +53,18 @@ Result<void> Participants::take_id(std::int64_t now) {
     if (!inserted) return std::move(inserted).error();
     if (inserted->errors.empty()) return {};
     if (inserted->errors[0].error.code != ErrorCode::DuplicateKey) return inserted->errors[0].error;
-    ANGELIA_TRY_ASSIGN(const auto found, context_.store.find({context_.participants, bson::make("_id", context_.self), {}, {}, 0, 1}));
+    ANGELIA_TRY_ASSIGN(
+        const auto found,
+        context_.store.find(
+            {context_.participants, bson::make("_id", context_.self), {}, {}, 0, 1}));
     const auto refused = [&](bson::DocumentView holder) -> Result<void> {
         return {ErrorCode::ConflictingOperationInProgress,
-                fmt::format("the id \"{}\" is alive on the queue (process {} on {}, seen {} ms ago); use another id, or wait until it has not been seen for {} ms",
-                            context_.self, holder["pid"].to_int64().value_or(0), holder["hostname"].get_string().value_or("unknown"),
-                            now - holder["last_seen"].to_int64().value_or(0), context_.options.participant_timeout.count())};
+                fmt::format("the id \"{}\" is alive on the queue (process {} on {}, seen {} ms "
+                            "ago); use another id, or wait until it has not been seen for {} ms",
+                            context_.self, holder["pid"].to_int64().value_or(0),
+                            holder["hostname"].get_string().value_or("unknown"),
+                            now - holder["last_seen"].to_int64().value_or(0),
+                            context_.options.participant_timeout.count())};
     };
     if (!found.empty() && alive(found[0], now)) return refused(found[0]);
     // Replaces exactly what was read: of two that try, one wins.
@@ -65,8 +74,10 @@ Result<void> Participants::take_id(std::int64_t now) {
     op.upsert = found.empty();
     std::vector<store::UpdateOp> ops;
     ops.push_back(std::move(op));
-    ANGELIA_TRY_ASSIGN(const auto replaced, context_.store.update(context_.participants, std::move(ops)));
-    if (!replaced.errors.empty() || replaced.matched + static_cast<std::int64_t>(replaced.upserted.size()) == 0) {
+    ANGELIA_TRY_ASSIGN(const auto replaced,
+                       context_.store.update(context_.participants, std::move(ops)));
+    if (!replaced.errors.empty() ||
+        replaced.matched + static_cast<std::int64_t>(replaced.upserted.size()) == 0) {
         return refused(found.empty() ? own.view() : found[0].view());
     }
     return {};
@@ -74,7 +85,8 @@ Result<void> Participants::take_id(std::int64_t now) {
 
 Result<void> Participants::check_others(std::int64_t now, bool at_start) {
     if (!announces()) return {};
-    ANGELIA_TRY_ASSIGN(const auto all, context_.store.find({context_.participants, {}, {}, {}, 0, 10'000}));
+    ANGELIA_TRY_ASSIGN(const auto all,
+                       context_.store.find({context_.participants, {}, {}, {}, 0, 10'000}));
     bool foreign = false;
     for (const auto& p : all) {
         const auto id = p["_id"].get_string();
@@ -82,11 +94,16 @@ Result<void> Participants::check_others(std::int64_t now, bool at_start) {
         if (!p.has("instance")) foreign = true;
         const auto implementation = p["implementation"].get_string();
         if (!implementation || *implementation == context_.names.implementation) continue;
-        const auto text = fmt::format("participant \"{}\" on {} uses {} and this node {}: they do not see each other's messages", *id,
-                                      p["hostname"].get_string().value_or("an unknown host"), *implementation, context_.names.implementation);
-        if (at_start && context_.options.implementation_check == ImplementationCheck::Refuse) return {ErrorCode::IllegalOperation, text};
+        const auto text = fmt::format(
+            "participant \"{}\" on {} uses {} and this node {}: they do not see each other's "
+            "messages",
+            *id, p["hostname"].get_string().value_or("an unknown host"), *implementation,
+            context_.names.implementation);
+        if (at_start && context_.options.implementation_check == ImplementationCheck::Refuse)
+            return {ErrorCode::IllegalOperation, text};
         constexpr std::size_t kWarnedMax = 1000;
-        if (warned_.size() < kWarnedMax && warned_.insert(std::string(*id)).second) context_.log(LogLevel::Warning, text);
+        if (warned_.size() < kWarnedMax && warned_.insert(std::string(*id)).second)
+            context_.log(LogLevel::Warning, text);
     }
     foreign_nodes_ = foreign;
     return {};
@@ -112,12 +129,16 @@ void Participants::beat() {
     if (!updated) return fail(updated.error());
     if (!updated->errors.empty()) {
         context_.metrics.add(Counter::heartbeat_errors);
-        context_.log(LogLevel::Error, "another process uses this node's id; messages may be handled by either: " + updated->errors[0].error.to_string());
+        context_.log(LogLevel::Error,
+                     "another process uses this node's id; messages may be handled by either: " +
+                         updated->errors[0].error.to_string());
     }
     std::vector<store::DeleteOp> gone(1);
-    gone[0].filter = bson::make("last_seen", bson::make("$lt", now - 3 * context_.options.participant_timeout.count()));
+    gone[0].filter = bson::make(
+        "last_seen", bson::make("$lt", now - 3 * context_.options.participant_timeout.count()));
     gone[0].multi = true;
-    if (auto removed = context_.store.remove(context_.participants, std::move(gone)); !removed) return fail(removed.error());
+    if (auto removed = context_.store.remove(context_.participants, std::move(gone)); !removed)
+        return fail(removed.error());
     if (auto checked = check_others(now, false); !checked) fail(checked.error());
 }
 
@@ -125,8 +146,11 @@ void Participants::withdraw() {
     if (!announces()) return;
     std::vector<store::DeleteOp> own(1);
     own[0].filter = bson::make("_id", context_.self, "instance", instance_);
-    auto removed = context_.store.remove(context_.participants, std::move(own), true, {.timeout = milliseconds(2000)});
-    if (!removed) context_.log(LogLevel::Warning, "the participants document could not be removed: " + removed.error().to_string());
+    auto removed = context_.store.remove(context_.participants, std::move(own), true,
+                                         {.timeout = milliseconds(2000)});
+    if (!removed)
+        context_.log(LogLevel::Warning, "the participants document could not be removed: " +
+                                            removed.error().to_string());
 }
 
 }  // namespace angelia::messaging

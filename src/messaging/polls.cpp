@@ -7,8 +7,10 @@
 namespace angelia::messaging {
 namespace {
 
-constexpr std::size_t kNamedMax = 1000;           // ids named in a filter
-constexpr std::size_t kLowMark = kNamedMax / 2;   // a further batch is fetched when no more than these are in progress: all are named then
+constexpr std::size_t kNamedMax = 1000;  // ids named in a filter
+constexpr std::size_t kLowMark =
+    kNamedMax /
+    2;  // a further batch is fetched when no more than these are in progress: all are named then
 
 }  // namespace
 
@@ -68,9 +70,12 @@ bool Polls::look(Kinds kinds) {
         terms.now_millis = context_.server_millis();
         terms.in_progress = intake_.in_progress_ids(kNamedMax);
         terms.malformed = intake_.malformed_ids();
-        const auto found = find(exclusive ? exclusive_poll_filter(context_, terms) : broadcast_poll_filter(context_, terms), limit);
+        const auto found = find(exclusive ? exclusive_poll_filter(context_, terms)
+                                          : broadcast_poll_filter(context_, terms),
+                                limit);
         if (!found) return false;
-        const bool through = found->taken == 0 && intake_.in_progress_count() == 0;  // full of what nobody here can act on
+        const bool through = found->taken == 0 && intake_.in_progress_count() ==
+                                                      0;  // full of what nobody here can act on
         if (found->documents >= limit && !through) full |= exclusive ? kExclusive : kOthers;
         return true;
     };
@@ -83,7 +88,8 @@ bool Polls::look(Kinds kinds) {
     return true;
 }
 
-/// The window, and up to ten of them while messages are small: a look at a large backlog costs about the same for both.
+/// The window, and up to ten of them while messages are small: a look at a large backlog costs
+/// about the same for both.
 std::size_t Polls::batch_size() const {
     constexpr double kBatchBytes = 4.0 * (1u << 20);
     const std::size_t window = context_.options.window;
@@ -92,7 +98,9 @@ std::size_t Polls::batch_size() const {
 }
 
 std::optional<Polls::Found> Polls::find(bson::Document filter, std::size_t limit) {
-    auto found = context_.store.find({context_.main, std::move(filter), {}, poll_sort(), 0, static_cast<std::int64_t>(limit)}, {});
+    auto found = context_.store.find(
+        {context_.main, std::move(filter), {}, poll_sort(), 0, static_cast<std::int64_t>(limit)},
+        {});
     if (!found) {
         context_.metrics.add(Counter::poll_errors);
         context_.log(LogLevel::Warning, "a poll failed: " + found.error().to_string());
@@ -105,10 +113,12 @@ std::optional<Polls::Found> Polls::find(bson::Document filter, std::size_t limit
         views.push_back(document.view());
         bytes += document.size_bytes();
     }
-    if (!views.empty()) mean_bytes_ = static_cast<double>(bytes) / static_cast<double>(views.size());
+    if (!views.empty())
+        mean_bytes_ = static_cast<double>(bytes) / static_cast<double>(views.size());
     const auto taken = intake_.offer(views, Source::Poll);
     context_.metrics.add(Counter::poll_found, static_cast<std::int64_t>(taken));
-    if (streams_live_ && any_succeeded_) context_.metrics.add(Counter::rescued, static_cast<std::int64_t>(taken));
+    if (streams_live_ && any_succeeded_)
+        context_.metrics.add(Counter::rescued, static_cast<std::int64_t>(taken));
     return Found{found->size(), taken};
 }
 

@@ -1,4 +1,5 @@
-// Looks at the collection: what streams cannot know (stored before they ran, lost, left over, available again by time).
+// Looks at the collection: what streams cannot know (stored before they ran, lost, left over,
+// available again by time).
 #pragma once
 
 #include "messaging/intake.h"
@@ -13,11 +14,14 @@ class Polls {
     Polls(Context& context, Registry& registry, Intake& intake, Answers& answers)
         : context_(context), registry_(registry), intake_(intake), answers_(answers) {}
 
-    /// Somebody has a reason to look. `soon`: now rather than at the next tick. Any number of requests make one poll.
+    /// Somebody has a reason to look. `soon`: now rather than at the next tick. Any number of
+    /// requests make one poll.
     void request(bool soon);
-    /// From the timer: polls if somebody asked, `must` says so, or the fallback interval has passed.
+    /// From the timer: polls if somebody asked, `must` says so, or the fallback interval has
+    /// passed.
     void tick(bool must);
-    /// Some of what was taken is through: fetches the next batch if the last one was full and little of it is left.
+    /// Some of what was taken is through: fetches the next batch if the last one was full and
+    /// little of it is left.
     void next_batch_if_low();
     /// Messages that wait for a time of ours: look again after `delay`.
     void request_in(milliseconds delay);
@@ -43,13 +47,13 @@ class Polls {
     Answers& answers_;
     std::function<void()> first_poll_;
     std::atomic<Kinds> requested_{kAll};
-    std::atomic<Kinds> more_{0};     // the last batch of these was full
+    std::atomic<Kinds> more_{0};  // the last batch of these was full
     std::atomic<bool> posted_{false};
     std::atomic<bool> streams_live_{false};
     std::size_t batch_size() const;
-    SteadyTime last_{};              // background executor only
-    double mean_bytes_ = 0;          // of a found document; background executor only
-    bool any_succeeded_ = false;     // background executor only
+    SteadyTime last_{};           // background executor only
+    double mean_bytes_ = 0;       // of a found document; background executor only
+    bool any_succeeded_ = false;  // background executor only
 };
 
 }  // namespace angelia::messaging

@@ -7,10 +7,16 @@
 
 namespace angelia::messaging {
 
-Result<std::vector<Message>> Pull::receive(const std::string& topic, std::size_t count, milliseconds wait, const std::function<bool()>& covered) {
+Result<std::vector<Message>> Pull::receive(const std::string& topic, std::size_t count,
+                                           milliseconds wait,
+                                           const std::function<bool()>& covered) {
     ANGELIA_TRY(delivery::check_topic(topic));
-    if (!context_.at_least_once) return {ErrorCode::IllegalOperation, "receive() needs leases; this node delivers at most once"};
-    if (count < 1 || count > 10'000) return {ErrorCode::BadValue, "receive() of " + std::to_string(count) + " messages; allowed are 1 to 10000"};
+    if (!context_.at_least_once)
+        return {ErrorCode::IllegalOperation,
+                "receive() needs leases; this node delivers at most once"};
+    if (count < 1 || count > 10'000)
+        return {ErrorCode::BadValue,
+                "receive() of " + std::to_string(count) + " messages; allowed are 1 to 10000"};
     const auto deadline = std::chrono::steady_clock::now() + wait;
     if (wait > milliseconds(0)) registry_.add_pulled(topic);
     for (;;) {
@@ -35,7 +41,12 @@ Result<std::vector<Message>> Pull::take(const std::string& topic, std::size_t co
     PollTerms terms;
     terms.topics = {topic};
     terms.now_millis = context_.server_millis();
-    const store::FindRequest request{context_.main, exclusive_poll_filter(context_, terms), {}, poll_sort(), 0, static_cast<std::int64_t>(count)};
+    const store::FindRequest request{context_.main,
+                                     exclusive_poll_filter(context_, terms),
+                                     {},
+                                     poll_sort(),
+                                     0,
+                                     static_cast<std::int64_t>(count)};
     ANGELIA_TRY_ASSIGN(const auto found, context_.store.find(request));
     std::vector<delivery::Envelope> envelopes;
     for (const auto& document : found) {
@@ -47,7 +58,8 @@ Result<std::vector<Message>> Pull::take(const std::string& topic, std::size_t co
         }
     }
     std::vector<Message> out;
-    // Twice: a lock that stands although nobody has the message any more is taken over by its exact values.
+    // Twice: a lock that stands although nobody has the message any more is taken over by its exact
+    // values.
     std::vector<bson::Document> locks;
     for (int round = 0; round < 2 && !envelopes.empty(); ++round) {
         const ClaimTerms claim{context_.server_millis(), context_.options.lease};
@@ -57,17 +69,22 @@ Result<std::vector<Message>> Pull::take(const std::string& topic, std::size_t co
         wanted.return_documents = false;
         for (const auto& e : envelopes) {
             wanted.candidates.push_back(claim_candidate(context_, e, claim));
-            const auto lock = std::find_if(locks.begin(), locks.end(), [&](const bson::Document& l) { return l["_id"].get_object_id() == e.message.id; });
-            if (lock != locks.end()) wanted.candidates.back().take_over = take_over_filter(*lock, claim.now_millis);
+            const auto lock = std::find_if(
+                locks.begin(), locks.end(),
+                [&](const bson::Document& l) { return l["_id"].get_object_id() == e.message.id; });
+            if (lock != locks.end())
+                wanted.candidates.back().take_over = take_over_filter(*lock, claim.now_millis);
         }
-        ANGELIA_TRY_ASSIGN(const auto result, context_.store.claim(std::move(wanted), Context::majority()));
+        ANGELIA_TRY_ASSIGN(const auto result,
+                           context_.store.claim(std::move(wanted), Context::majority()));
         std::vector<delivery::Envelope> locked;
         bson::Builder ids;
         ids.open("_id").open_array("$in");
         for (std::size_t i = 0; i < envelopes.size() && i < result.entries.size(); ++i) {
             if (result.entries[i].outcome == store::ClaimResult::Outcome::Claimed) {
                 context_.metrics.add(Counter::claims_won);
-                if (round > 0 || envelopes[i].message.leased_until) context_.metrics.add(Counter::take_overs);
+                if (round > 0 || envelopes[i].message.leased_until)
+                    context_.metrics.add(Counter::take_overs);
                 apply_claim(context_, claim, envelopes[i]);
                 out.push_back(std::move(envelopes[i].message));
             } else if (result.entries[i].outcome == store::ClaimResult::Outcome::Locked) {
@@ -83,8 +100,11 @@ Result<std::vector<Message>> Pull::take(const std::string& topic, std::size_t co
         if (round > 0 || locked.empty()) break;
         ANGELIA_TRY_ASSIGN(locks, context_.store.find({context_.locks, ids.take(), {}, {}, 0, 0}));
         for (auto& e : locked) {
-            const auto lock = std::find_if(locks.begin(), locks.end(), [&](const bson::Document& l) { return l["_id"].get_object_id() == e.message.id; });
-            if (lock == locks.end() || take_over_filter(*lock, context_.server_millis())) envelopes.push_back(std::move(e));
+            const auto lock = std::find_if(
+                locks.begin(), locks.end(),
+                [&](const bson::Document& l) { return l["_id"].get_object_id() == e.message.id; });
+            if (lock == locks.end() || take_over_filter(*lock, context_.server_millis()))
+                envelopes.push_back(std::move(e));
         }
     }
     return out;
@@ -108,8 +128,9 @@ Settlement pulled_settlement(const Message& m, Outcome outcome) {
 }
 
 Error stale_epoch(const Message& m) {
-    return {ErrorCode::StaleEpoch, "the lease on message " + m.id.to_hex() + " (attempt " + std::to_string(m.attempt) +
-                                       ") was lost: the message is gone or somebody else has it; nothing was changed"};
+    return {ErrorCode::StaleEpoch,
+            "the lease on message " + m.id.to_hex() + " (attempt " + std::to_string(m.attempt) +
+                ") was lost: the message is gone or somebody else has it; nothing was changed"};
 }
 
 }  // namespace
@@ -123,17 +144,21 @@ Result<void> Pull::acknowledge(const Message& m) {
     if (writes.remove) {
         std::vector<store::DeleteOp> ops;
         ops.push_back(std::move(*writes.remove));
-        ANGELIA_TRY_ASSIGN(const auto result, context_.store.remove(context_.main, std::move(ops), true, Context::majority()));
+        ANGELIA_TRY_ASSIGN(const auto result, context_.store.remove(context_.main, std::move(ops),
+                                                                    true, Context::majority()));
         changed = result.deleted;
     } else {
-        // The array may be null in documents of others; the claim kept everyone else away, so replacing null is safe.
+        // The array may be null in documents of others; the claim kept everyone else away, so
+        // replacing null is safe.
         store::UpdateOp repair;
-        repair.filter = bson::make("_id", m.id, "leased_by", context_.self, "attempt", m.attempt, "processed_by", bson::Null{});
+        repair.filter = bson::make("_id", m.id, "leased_by", context_.self, "attempt", m.attempt,
+                                   "processed_by", bson::Null{});
         repair.update = bson::make("$set", bson::make("processed_by", bson::Array()));
         std::vector<store::UpdateOp> ops;
         ops.push_back(std::move(repair));
         ops.push_back(std::move(writes.updates.at(0)));
-        ANGELIA_TRY_ASSIGN(const auto result, context_.store.update(context_.main, std::move(ops), true, Context::majority()));
+        ANGELIA_TRY_ASSIGN(const auto result, context_.store.update(context_.main, std::move(ops),
+                                                                    true, Context::majority()));
         changed = result.matched;
     }
     if (changed == 0) {
@@ -151,7 +176,8 @@ Result<void> Pull::acknowledge(const Message& m) {
 Result<void> Pull::settle(const Message& m, store::UpdateOp update) {
     std::vector<store::UpdateOp> ops;
     ops.push_back(std::move(update));
-    ANGELIA_TRY_ASSIGN(const auto result, context_.store.update(context_.main, std::move(ops), true, Context::majority()));
+    ANGELIA_TRY_ASSIGN(const auto result, context_.store.update(context_.main, std::move(ops), true,
+                                                                Context::majority()));
     if (result.matched != 0) return {};
     context_.metrics.add(Counter::stale_outcomes);
     return stale_epoch(m);
@@ -160,7 +186,8 @@ Result<void> Pull::settle(const Message& m, store::UpdateOp update) {
 Result<void> Pull::extend(const Message& m, milliseconds lease) {
     ANGELIA_TRY(check(m));
     if (lease < milliseconds(200) || lease > std::chrono::hours(12)) {
-        return {ErrorCode::BadValue, "extend() by " + std::to_string(lease.count()) + " ms; allowed are 200 ms to 12 h"};
+        return {ErrorCode::BadValue,
+                "extend() by " + std::to_string(lease.count()) + " ms; allowed are 200 ms to 12 h"};
     }
     const bson::Date until{context_.server_millis() + lease.count()};
     store::UpdateOp lock, message;

@@ -1,4 +1,5 @@
-// receive(), acknowledge(), extend(), reject(): consumption at the caller's pace, on the caller's thread.
+// receive(), acknowledge(), extend(), reject(): consumption at the caller's pace, on the caller's
+// thread.
 #pragma once
 
 #include "messaging/claims.h"
@@ -12,7 +13,8 @@ class Pull {
     Pull(Context& context, Registry& registry) : context_(context), registry_(registry) {}
 
     /// `covered`: the stream tells of the topic, so that looking now and then is enough.
-    Result<std::vector<Message>> receive(const std::string& topic, std::size_t count, milliseconds wait, const std::function<bool()>& covered);
+    Result<std::vector<Message>> receive(const std::string& topic, std::size_t count,
+                                         milliseconds wait, const std::function<bool()>& covered);
     Result<void> acknowledge(const Message& message);
     Result<void> extend(const Message& message, milliseconds lease);
     Result<void> reject(const Message& message, const std::string& reason);

@@ -31,22 +31,27 @@ std::shared_ptr<const Subscriptions> Registry::read() const {
 Result<std::vector<ListenerId>> Registry::add(std::vector<TopicHandler> wanted) {
     for (const auto& w : wanted) {
         ANGELIA_TRY(delivery::check_topic(w.topic));
-        if (!w.handler) return {ErrorCode::BadValue, "listener on topic \"" + w.topic + "\" has no handler"};
+        if (!w.handler)
+            return {ErrorCode::BadValue, "listener on topic \"" + w.topic + "\" has no handler"};
     }
     std::vector<ListenerId> ids;
     MutexLock lock(mutex_);
     auto next = std::make_shared<Subscriptions>(*current_);
     for (auto& w : wanted) {
-        std::string name = w.options.name.empty() ? "listener-" + std::to_string(++names_given_) : std::move(w.options.name);
+        std::string name = w.options.name.empty() ? "listener-" + std::to_string(++names_given_)
+                                                  : std::move(w.options.name);
         auto& on_topic = next->listeners[w.topic];
         if (on_topic.empty()) ++next->topics_version;
-        const bool taken = std::any_of(on_topic.begin(), on_topic.end(), [&](const auto& l) { return l->name == name; });
+        const bool taken = std::any_of(on_topic.begin(), on_topic.end(),
+                                       [&](const auto& l) { return l->name == name; });
         if (taken) {
             return {ErrorCode::ConflictingOperationInProgress,
-                    "a listener named \"" + name + "\" is registered on topic \"" + w.topic + "\" already; names are unique per topic"};
+                    "a listener named \"" + name + "\" is registered on topic \"" + w.topic +
+                        "\" already; names are unique per topic"};
         }
         ids.push_back({w.topic, name});
-        on_topic.push_back(std::make_shared<Listener>(Listener{std::move(name), std::move(w.handler)}));
+        on_topic.push_back(
+            std::make_shared<Listener>(Listener{std::move(name), std::move(w.handler)}));
     }
     publish(std::move(next));
     return ids;
@@ -58,7 +63,8 @@ bool Registry::remove(const ListenerId& id) {
     auto topic = next->listeners.find(id.topic);
     if (topic == next->listeners.end()) return false;
     auto& list = topic->second;
-    const auto found = std::find_if(list.begin(), list.end(), [&](const auto& l) { return l->name == id.name; });
+    const auto found =
+        std::find_if(list.begin(), list.end(), [&](const auto& l) { return l->name == id.name; });
     if (found == list.end()) return false;
     list.erase(found);
     if (list.empty()) {

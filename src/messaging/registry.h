@@ -27,8 +27,8 @@ struct Subscriptions {
     std::uint64_t topics_version = 0;        ///< grows when the set of topics changes
 
     bool listening(const std::string& topic) const { return listeners.count(topic) != 0; }
-    std::vector<std::string> topics() const;         ///< listened ones, sorted
-    std::vector<std::string> watched_topics() const; ///< listened and pulled ones, sorted
+    std::vector<std::string> topics() const;          ///< listened ones, sorted
+    std::vector<std::string> watched_topics() const;  ///< listened and pulled ones, sorted
 };
 
 /// Threads: safe.
@@ -48,10 +48,13 @@ class Registry {
     bool add_pulled(const std::string& topic);
 
   private:
-    void publish(std::shared_ptr<Subscriptions> next) ANGELIA_REQUIRES(mutex_) { current_ = std::move(next); }
+    void publish(std::shared_ptr<Subscriptions> next) ANGELIA_REQUIRES(mutex_) {
+        current_ = std::move(next);
+    }
 
     mutable Mutex mutex_;
-    std::shared_ptr<const Subscriptions> current_ ANGELIA_GUARDED_BY(mutex_) = std::make_shared<Subscriptions>();
+    std::shared_ptr<const Subscriptions> current_ ANGELIA_GUARDED_BY(mutex_) =
+        std::make_shared<Subscriptions>();
     std::map<std::string, SteadyTime> paused_since_ ANGELIA_GUARDED_BY(mutex_);
     std::uint64_t names_given_ ANGELIA_GUARDED_BY(mutex_) = 0;
 };

@@ -11,12 +11,14 @@ void Runner::wake() {
     {
         MutexLock lock(mutex_);
         const std::size_t wanted = std::min(context_.threads, ready);
-        // Tasks that already run will see the new work; more of them only as long as threads are free.
+        // Tasks that already run will see the new work; more of them only as long as threads are
+        // free.
         const std::size_t may = context_.threads > tasks_ ? context_.threads - tasks_ : 0;
         start = std::min(wanted, may);
         tasks_ += start;
     }
-    for (std::size_t i = 0; i < start; ++i) context_.post(context_.run.handlers, [this] { run_some(); });
+    for (std::size_t i = 0; i < start; ++i)
+        context_.post(context_.run.handlers, [this] { run_some(); });
 }
 
 void Runner::run_some() {
@@ -55,8 +57,8 @@ bool Runner::wait_idle(std::chrono::steady_clock::time_point deadline) {
 }
 
 void Runner::settle(Settlement settlement) {
-    // Nothing else to do: written here, without a hand-over. Else the settle executor writes it with whatever else is ready by then,
-    // and this thread goes on.
+    // Nothing else to do: written here, without a hand-over. Else the settle executor writes it
+    // with whatever else is ready by then, and this thread goes on.
     if (intake_.ready_count() == 0) {
         settler_.settle(std::move(settlement));
     } else {
@@ -80,7 +82,8 @@ void Runner::run(const WorkPtr& work) {
     }
     const auto subscriptions = registry_.read();
     const auto listeners = subscriptions->listeners.find(m.topic);
-    if (context_.stopping || listeners == subscriptions->listeners.end() || subscriptions->paused.count(m.topic) != 0) {
+    if (context_.stopping || listeners == subscriptions->listeners.end() ||
+        subscriptions->paused.count(m.topic) != 0) {
         if (work->claimed) {
             context_.metrics.add(Counter::released);
             settle({.work = work, .outcome = Outcome::Release});
@@ -92,7 +95,8 @@ void Runner::run(const WorkPtr& work) {
     run_listeners(work, listeners->second);
 }
 
-void Runner::run_listeners(const WorkPtr& work, const std::vector<std::shared_ptr<const Listener>>& listeners) {
+void Runner::run_listeners(const WorkPtr& work,
+                           const std::vector<std::shared_ptr<const Listener>>& listeners) {
     const Message& m = work->message();
     Settlement settlement{.work = work};
     std::size_t finished = 0;
@@ -114,13 +118,16 @@ void Runner::run_listeners(const WorkPtr& work, const std::vector<std::shared_pt
             reason = reply.reason();
             gave_up = gave_up || reply.give_up();
             if (reply.tell_sender()) {
-                add_answer(work, answer("message rejected by listener").with_value(reply.reason()), settlement.answers);
+                add_answer(work, answer("message rejected by listener").with_value(reply.reason()),
+                           settlement.answers);
             }
             continue;
         }
         ++finished;
-        if (reply.kind() == Reply::Kind::None && context_.options.auto_answer) reply = answer("received").with_value("");
-        if (reply.kind() == Reply::Kind::Answer) add_answer(work, std::move(reply), settlement.answers);
+        if (reply.kind() == Reply::Kind::None && context_.options.auto_answer)
+            reply = answer("received").with_value("");
+        if (reply.kind() == Reply::Kind::Answer)
+            add_answer(work, std::move(reply), settlement.answers);
     }
     leases_.finished(work->id(), context_.clock.steady_now() - started);
     if (!reason) {
@@ -142,7 +149,8 @@ void Runner::run_listeners(const WorkPtr& work, const std::vector<std::shared_pt
         return;
     }
     if (!settlement.answers.empty()) {
-        // The sender is told although nothing is marked: the answers travel with a settlement of their own.
+        // The sender is told although nothing is marked: the answers travel with a settlement of
+        // their own.
         settlement.outcome = Outcome::AnswersOnly;
         settle(std::move(settlement));
     }
@@ -169,7 +177,9 @@ void Runner::add_answer(const WorkPtr& work, Reply reply, std::vector<Message>& 
                                      .exclusive_times_out = context_.morphium,
                                      .exclusive_is_deleted = !context_.morphium});
     if (!ok) {
-        context_.log(LogLevel::Error, "an answer on topic \"" + m.topic + "\" is not valid and was not sent: " + ok.error().message);
+        context_.log(LogLevel::Error,
+                     "an answer on topic \"" + m.topic +
+                         "\" is not valid and was not sent: " + ok.error().message);
         return;
     }
     if (m.sender == "self") a.sender = "self";
@@ -192,14 +202,16 @@ void Runner::broadcast_failed(const WorkPtr& work, bool threw) {
         poll_(false);
         return;
     }
-    context_.post_after(context_.run.background, delivery::retry_delay(work->failures_here), [this, work] {
-        if (context_.stopping || delivery::expired(work->message(), context_.server_millis(), false)) {
-            intake_.done(work->id());
-            return;
-        }
-        context_.metrics.add(Counter::retries);
-        intake_.offer_again(work);
-    });
+    context_.post_after(
+        context_.run.background, delivery::retry_delay(work->failures_here), [this, work] {
+            if (context_.stopping ||
+                delivery::expired(work->message(), context_.server_millis(), false)) {
+                intake_.done(work->id());
+                return;
+            }
+            context_.metrics.add(Counter::retries);
+            intake_.offer_again(work);
+        });
 }
 
 }  // namespace angelia::messaging

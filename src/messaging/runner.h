@@ -1,4 +1,5 @@
-// Runs listeners on the handler executor, most urgent message first, and turns what they return into a settlement.
+// Runs listeners on the handler executor, most urgent message first, and turns what they return
+// into a settlement.
 #pragma once
 
 #include "messaging/settle.h"
@@ -9,7 +10,11 @@ namespace angelia::messaging {
 class Runner {
   public:
     Runner(Context& context, Registry& registry, Intake& intake, Leases& leases, Settler& settler)
-        : context_(context), registry_(registry), intake_(intake), leases_(leases), settler_(settler) {}
+        : context_(context),
+          registry_(registry),
+          intake_(intake),
+          leases_(leases),
+          settler_(settler) {}
     void set_poll_hook(std::function<void(bool soon)> poll) { poll_ = std::move(poll); }
 
     /// There is work: makes sure that enough handler tasks run.
@@ -22,7 +27,8 @@ class Runner {
     void run_some();
     void run(const WorkPtr& work);
     void settle(Settlement settlement);
-    void run_listeners(const WorkPtr& work, const std::vector<std::shared_ptr<const Listener>>& listeners);
+    void run_listeners(const WorkPtr& work,
+                       const std::vector<std::shared_ptr<const Listener>>& listeners);
     void add_answer(const WorkPtr& work, Reply reply, std::vector<Message>& answers);
     void broadcast_failed(const WorkPtr& work, bool threw);
 

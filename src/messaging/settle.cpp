@@ -13,8 +13,8 @@ void Settler::settle(Settlement settlement) {
         if (writing_) return;
         writing_ = true;
     }
-    // One batch here, so that a lone message costs no hand-over; what came meanwhile is the executor's, so that this thread
-    // gets back to its handlers.
+    // One batch here, so that a lone message costs no hand-over; what came meanwhile is the
+    // executor's, so that this thread gets back to its handlers.
     write(take());
     drain_on_executor();
 }
@@ -85,9 +85,11 @@ void Settler::store_answers(Batch& batch, Batch& again) {
     auto stored = context_.store.insert(context_.main, views, false, Context::majority());
     if (!stored) {
         context_.metrics.add(Counter::settle_errors);
-        context_.log(LogLevel::Warning, "answers could not be stored: " + stored.error().to_string());
+        context_.log(LogLevel::Warning,
+                     "answers could not be stored: " + stored.error().to_string());
         Batch rest;
-        for (auto& settlement : batch) (settlement.answers.empty() ? rest : again).push_back(std::move(settlement));
+        for (auto& settlement : batch)
+            (settlement.answers.empty() ? rest : again).push_back(std::move(settlement));
         batch = std::move(rest);
         return;
     }
@@ -128,7 +130,10 @@ void Settler::write_messages(Batch& batch, Batch& again) {
         if (s.work->message().exclusive && !s.mark_only) {
             if (s.outcome == Outcome::Release) released = true;
             if (s.outcome == Outcome::Failed) {
-                context_.at_least_once ? soonest_retry = std::min(soonest_retry, delivery::retry_delay(s.work->message().attempt)) : soonest_retry;
+                context_.at_least_once
+                    ? soonest_retry =
+                          std::min(soonest_retry, delivery::retry_delay(s.work->message().attempt))
+                    : soonest_retry;
                 if (!context_.at_least_once) released = true;
             }
         }
@@ -142,7 +147,8 @@ void Settler::write_messages(Batch& batch, Batch& again) {
     std::int64_t stale = 0;
     if (!updates.empty()) {
         const auto count = static_cast<std::int64_t>(updates.size());
-        auto updated = context_.store.update(context_.main, std::move(updates), false, Context::majority());
+        auto updated =
+            context_.store.update(context_.main, std::move(updates), false, Context::majority());
         if (!updated) return fail(updated.error());
         for (const auto& e : updated->errors) {
             context_.metrics.add(Counter::settle_errors);
@@ -155,12 +161,14 @@ void Settler::write_messages(Batch& batch, Batch& again) {
                     if (update_counts[i] && !updated->effective[i]) ++stale;
                 }
             } else {
-                stale += std::min(counted_updates, std::max<std::int64_t>(0, count - updated->matched));
+                stale +=
+                    std::min(counted_updates, std::max<std::int64_t>(0, count - updated->matched));
             }
         }
     }
     if (!deletes.empty()) {
-        auto deleted = context_.store.remove(context_.main, std::move(deletes), false, Context::majority());
+        auto deleted =
+            context_.store.remove(context_.main, std::move(deletes), false, Context::majority());
         if (!deleted) return fail(deleted.error());
         context_.metrics.add(Counter::deleted, deleted->deleted);
         stale += std::max<std::int64_t>(0, counted_deletes - deleted->deleted);
@@ -186,13 +194,21 @@ void Settler::release_locks(Batch& batch, Batch& again) {
         for (auto& s : batch) {
             if (s.work->claimed) again.push_back(std::move(s));
         }
-        batch.erase(std::remove_if(batch.begin(), batch.end(), [](const Settlement& s) { return !s.work; }), batch.end());
+        batch.erase(
+            std::remove_if(batch.begin(), batch.end(), [](const Settlement& s) { return !s.work; }),
+            batch.end());
     };
     if (!updates.empty()) {
-        if (auto r = context_.store.update(context_.locks, std::move(updates), false, Context::majority()); !r) return fail(r.error());
+        if (auto r = context_.store.update(context_.locks, std::move(updates), false,
+                                           Context::majority());
+            !r)
+            return fail(r.error());
     }
     if (!deletes.empty()) {
-        if (auto r = context_.store.remove(context_.locks, std::move(deletes), false, Context::majority()); !r) return fail(r.error());
+        if (auto r = context_.store.remove(context_.locks, std::move(deletes), false,
+                                           Context::majority());
+            !r)
+            return fail(r.error());
     }
 }
 
@@ -207,7 +223,8 @@ void Settler::try_again(Batch again) {
     for (auto& s : again) {
         if (++s.tries >= kTriesMax) {
             context_.metrics.add(Counter::settle_given_up);
-            context_.log(LogLevel::Error, "the outcome of message " + s.work->id().to_hex() + " could not be written; it will be delivered again");
+            context_.log(LogLevel::Error, "the outcome of message " + s.work->id().to_hex() +
+                                              " could not be written; it will be delivered again");
             if (s.work->claimed) leases_.drop(s.work->id());
             s.work->claimed ? intake_.done(s.work->id()) : intake_.forget(s.work->id());
             continue;
@@ -236,10 +253,13 @@ void Settler::delete_expired(const std::vector<WorkPtr>& works) {
     for (const auto& work : works) {
         store::DeleteOp op;
         // Under Morphium's rule age comes from the sender's clock, and delete_at may say otherwise.
-        op.filter = context_.morphium ? bson::make("_id", work->id()) : bson::make("_id", work->id(), "delete_at", bson::make("$lte", now));
+        op.filter = context_.morphium
+                        ? bson::make("_id", work->id())
+                        : bson::make("_id", work->id(), "delete_at", bson::make("$lte", now));
         deletes.push_back(std::move(op));
     }
-    auto deleted = context_.store.remove(context_.main, std::move(deletes), false, Context::majority());
+    auto deleted =
+        context_.store.remove(context_.main, std::move(deletes), false, Context::majority());
     if (!deleted) context_.metrics.add(Counter::settle_errors);
 }
 

@@ -23,16 +23,21 @@ bson::Document ours(const Context& context, const Message& m) {
     return make("_id", m.id, "leased_by", context.self, "attempt", m.attempt);
 }
 
-bool deletes_now(const Message& m) { return m.delete_after_processing.value_or(false) && m.delete_after_processing_time.count() == 0; }
+bool deletes_now(const Message& m) {
+    return m.delete_after_processing.value_or(false) && m.delete_after_processing_time.count() == 0;
+}
 
 /// $set of the time when the TTL index shall delete it; empty when nothing is to be set.
 std::optional<bson::Date> deletes_later(const Message& m, std::int64_t now) {
-    if (!m.delete_after_processing.value_or(false) || m.delete_after_processing_time.count() == 0) return std::nullopt;
+    if (!m.delete_after_processing.value_or(false) || m.delete_after_processing_time.count() == 0)
+        return std::nullopt;
     return bson::Date{now + m.delete_after_processing_time.count()};
 }
 
-/// $addToSet fails on an explicit null, and a repair must never overwrite an array that somebody else made meanwhile.
-void add_mark(const Context& context, const delivery::Envelope& e, std::int64_t now, std::vector<store::UpdateOp>& out) {
+/// $addToSet fails on an explicit null, and a repair must never overwrite an array that somebody
+/// else made meanwhile.
+void add_mark(const Context& context, const delivery::Envelope& e, std::int64_t now,
+              std::vector<store::UpdateOp>& out) {
     const Message& m = e.message;
     const auto delete_at = deletes_later(m, now);
     if (e.marks_are_null) {
@@ -76,14 +81,19 @@ MessageWrites leased_writes(const Context& context, const Settlement& s, std::in
         }
         case Outcome::Failed: {
             const bson::Date until{now + delivery::retry_delay(m.attempt).count()};
-            w.updates.push_back(update_of(ours(context, m), make("$set", make("leased_until", until, "last_error", s.reason))));
+            w.updates.push_back(
+                update_of(ours(context, m),
+                          make("$set", make("leased_until", until, "last_error", s.reason))));
             return w;
         }
         case Outcome::Release:
             // An explicit null is what streams match: the message is available again.
-            w.updates.push_back(update_of(ours(context, m), make("$set", make("leased_by", bson::Null{}, "leased_until", bson::Null{}))));
+            w.updates.push_back(update_of(
+                ours(context, m),
+                make("$set", make("leased_by", bson::Null{}, "leased_until", bson::Null{}))));
             return w;
-        case Outcome::AnswersOnly: return w;
+        case Outcome::AnswersOnly:
+            return w;
     }
     return w;
 }
@@ -99,7 +109,9 @@ MessageWrites marked_writes(const Context& context, const Settlement& s, std::in
         }
         if (!s.delete_anyway) return w;
     }
-    if (!w.remove) w.updates.push_back(update_of(make("_id", m.id), make("$pull", make("processed_by", context.self))));
+    if (!w.remove)
+        w.updates.push_back(
+            update_of(make("_id", m.id), make("$pull", make("processed_by", context.self))));
     return w;
 }
 
@@ -107,7 +119,9 @@ MessageWrites marked_writes(const Context& context, const Settlement& s, std::in
 
 MessageWrites message_writes(const Context& context, const Settlement& s, std::int64_t now) {
     const Message& m = s.work->message();
-    if (!s.mark_only && m.exclusive) return context.at_least_once ? leased_writes(context, s, now) : marked_writes(context, s, now);
+    if (!s.mark_only && m.exclusive)
+        return context.at_least_once ? leased_writes(context, s, now)
+                                     : marked_writes(context, s, now);
     MessageWrites w;
     if (s.outcome == Outcome::AnswersOnly) return w;
     if (deletes_now(m)) {

@@ -9,17 +9,21 @@ namespace angelia::messaging {
 struct MessageWrites {
     std::vector<store::UpdateOp> updates;
     std::optional<store::DeleteOp> remove;
-    bool counts = false;  ///< an exclusive message at least once: changing nothing means that somebody else holds it by now
+    bool counts = false;  ///< an exclusive message at least once: changing nothing means that
+                          ///< somebody else holds it by now
 };
 
 /// `now_millis`: server time.
-MessageWrites message_writes(const Context& context, const Settlement& settlement, std::int64_t now_millis);
+MessageWrites message_writes(const Context& context, const Settlement& settlement,
+                             std::int64_t now_millis);
 
-/// What becomes of the lock: deleted, or kept as the back-off's lease. Neither for messages without one.
+/// What becomes of the lock: deleted, or kept as the back-off's lease. Neither for messages without
+/// one.
 struct LockWrites {
     std::optional<store::DeleteOp> remove;
     std::optional<store::UpdateOp> update;
 };
-LockWrites lock_writes(const Context& context, const Settlement& settlement, std::int64_t now_millis);
+LockWrites lock_writes(const Context& context, const Settlement& settlement,
+                       std::int64_t now_millis);
 
 }  // namespace angelia::messaging

@@ -4,7 +4,8 @@
 
 namespace angelia::messaging {
 
-Reply status_reply(const Message& request, const Status& status, std::int64_t now_millis, const Options& options, std::size_t threads) {
+Reply status_reply(const Message& request, const Status& status, std::int64_t now_millis,
+                   const Options& options, std::size_t threads) {
     // Spelling and dots of the keys are a contract with monitors of other makes, mistakes included.
     bson::Builder map;
     if (request.value != std::optional<std::string>("PING")) {
@@ -23,8 +24,10 @@ Reply status_reply(const Message& request, const Status& status, std::int64_t no
         map.add("messaging.changestream", !status.polling_only);
         map.add("messaging.multithreadded", threads > 1);
         map.add("messaging.window_size", static_cast<std::int32_t>(options.window));
-        map.add("messaging.pause", static_cast<std::int32_t>(std::min<std::int64_t>(options.poll_pause.count(), INT32_MAX)));
-        map.add("messaging.time_till_recieved", std::max<std::int64_t>(0, now_millis - request.timestamp));
+        map.add("messaging.pause", static_cast<std::int32_t>(std::min<std::int64_t>(
+                                       options.poll_pause.count(), INT32_MAX)));
+        map.add("messaging.time_till_recieved",
+                std::max<std::int64_t>(0, now_millis - request.timestamp));
         map.add("messaging.waiting_for_answers", count(status.waiting_for_answers));
         map.add("messaging.waiting_for_answers_total", count(status.waiting_for_answers));
         map.add("messaging.in_progress", count(status.in_progress));

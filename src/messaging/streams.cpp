@@ -10,9 +10,11 @@ void Streams::use_polling_only(const std::string& why) {
     static std::atomic<bool> warned{false};
     if (context_.options.use_streams && !warned.exchange(true)) {
         context_.log(LogLevel::Warning,
-                     "change streams are not to be had here (" + why + "); messages are found by polling every " +
+                     "change streams are not to be had here (" + why +
+                         "); messages are found by polling every " +
                          std::to_string(context_.options.poll_pause.count()) +
-                         " ms, which costs latency and load. A one-node replica set has streams: start mongod with --replSet rs0 and run rs.initiate()");
+                         " ms, which costs latency and load. A one-node replica set has streams: "
+                         "start mongod with --replSet rs0 and run rs.initiate()");
     }
     hooks_.started_or_given_up();
 }
@@ -23,7 +25,8 @@ bool Streams::tick() {
     bool need_main, need_locks;
     {
         MutexLock lock(mutex_);
-        need_main = !main_watch_ || !built_for_ || built_for_->topics_version != subscriptions->topics_version;
+        need_main = !main_watch_ || !built_for_ ||
+                    built_for_->topics_version != subscriptions->topics_version;
         need_locks = !lock_watch_;
     }
     if ((need_main || need_locks) && context_.clock.steady_now() >= next_try_) {
@@ -39,7 +42,9 @@ void Streams::open_main() {
     request.collection = context_.main;
     request.stages = main_stream_stages(context_, subscriptions->watched_topics());
     store::WatchEvents events;
-    events.on_batch = [this](std::vector<bson::Document> batch, const bson::Document&) { on_main_batch(std::move(batch)); };
+    events.on_batch = [this](std::vector<bson::Document> batch, const bson::Document&) {
+        on_main_batch(std::move(batch));
+    };
     events.on_started = [this](bool gap) {
         main_started_ = true;
         context_.metrics.add(Counter::streams_started);
@@ -54,7 +59,8 @@ void Streams::open_main() {
         next_try_ = context_.clock.steady_now() + milliseconds(1000);
         return;
     }
-    std::unique_ptr<store::Watch> old;  // closed after the new one runs: what both deliver is suppressed as a duplicate
+    std::unique_ptr<store::Watch>
+        old;  // closed after the new one runs: what both deliver is suppressed as a duplicate
     {
         MutexLock lock(mutex_);
         old = std::move(main_watch_);
@@ -73,7 +79,9 @@ void Streams::open_locks() {
     request.collection = context_.locks;
     request.stages = lock_stream_stages();
     store::WatchEvents events;
-    events.on_batch = [this](std::vector<bson::Document> batch, const bson::Document&) { on_lock_batch(std::move(batch)); };
+    events.on_batch = [this](std::vector<bson::Document> batch, const bson::Document&) {
+        on_lock_batch(std::move(batch));
+    };
     events.on_started = [this](bool gap) {
         context_.metrics.add(Counter::streams_started);
         if (gap) hooks_.poll(false);
@@ -99,7 +107,8 @@ void Streams::on_main_batch(std::vector<bson::Document> events) {
         const auto kind = event["operationType"].get_string();
         if (!kind) continue;
         if (*kind == "insert") {
-            if (auto document = event["fullDocument"].get_document()) documents.push_back(*document);
+            if (auto document = event["fullDocument"].get_document())
+                documents.push_back(*document);
         } else if (*kind == "update" || *kind == "lock_released") {
             look = true;
         }
@@ -109,8 +118,9 @@ void Streams::on_main_batch(std::vector<bson::Document> events) {
 }
 
 void Streams::on_lock_batch(std::vector<bson::Document> events) {
-    // A lock that goes because its message was handled is no news, and nearly all are such. Without marks before handlers of ours, or
-    // with nodes of another make, that cannot be told; the poll is at least a single one for any number of them.
+    // A lock that goes because its message was handled is no news, and nearly all are such. Without
+    // marks before handlers of ours, or with nodes of another make, that cannot be told; the poll
+    // is at least a single one for any number of them.
     bool look = !events.empty() && (!context_.at_least_once || foreign_nodes_);
     for (const auto& event : events) {
         const auto id = event["documentKey"].get_document();
@@ -126,7 +136,9 @@ void Streams::on_error(const char* which, const Error& error, bool fatal) {
         return;
     }
     context_.metrics.add(Counter::stream_errors);
-    context_.log(LogLevel::Warning, std::string("the ") + which + " stream is down and will be tried again: " + error.to_string());
+    context_.log(LogLevel::Warning,
+                 std::string("the ") + which +
+                     " stream is down and will be tried again: " + error.to_string());
     hooks_.poll(false);
 }
 
@@ -148,7 +160,8 @@ bool Streams::live() const {
 
 bool Streams::covers(const std::string& topic) const {
     MutexLock lock(mutex_);
-    return main_watch_ && built_for_ && (built_for_->listening(topic) || built_for_->pulled.count(topic) != 0);
+    return main_watch_ && built_for_ &&
+           (built_for_->listening(topic) || built_for_->pulled.count(topic) != 0);
 }
 
 }  // namespace angelia::messaging

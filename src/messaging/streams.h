@@ -1,4 +1,5 @@
-// The two change streams of a node: messages, and deletions of locks. Rebuilt when the set of topics changes; polling where there are none.
+// The two change streams of a node: messages, and deletions of locks. Rebuilt when the set of
+// topics changes; polling where there are none.
 #pragma once
 
 #include "messaging/claims.h"
@@ -19,7 +20,8 @@ class Streams {
         : context_(context), registry_(registry), intake_(intake), claims_(claims) {}
     void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
-    /// From the timer: opens what is missing, rebuilds when topics changed. Returns true when streams are needed and not live.
+    /// From the timer: opens what is missing, rebuilds when topics changed. Returns true when
+    /// streams are needed and not live.
     bool tick();
     void close();
     bool live() const;
@@ -29,7 +31,8 @@ class Streams {
     bool started() const { return main_started_ || polling_only_; }
     /// The filter that runs knows this topic.
     bool covers(const std::string& topic) const;
-    /// Other makes of nodes are on the queue: every lock that goes may mean a message available again.
+    /// Other makes of nodes are on the queue: every lock that goes may mean a message available
+    /// again.
     void set_foreign_nodes(bool there) { foreign_nodes_ = there; }
 
   private:

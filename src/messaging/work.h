@@ -22,7 +22,8 @@ struct Work {
     const bson::ObjectId& id() const { return envelope.message.id; }
     const Message& message() const { return envelope.message; }
 };
-using WorkPtr = std::shared_ptr<Work>;  // shared by the queue it waits in, the handler that runs it and its settling
+using WorkPtr = std::shared_ptr<Work>;  // shared by the queue it waits in, the handler that runs it
+                                        // and its settling
 
 struct LowerRank {
     bool operator()(const WorkPtr& a, const WorkPtr& b) const { return a->rank < b->rank; }

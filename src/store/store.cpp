@@ -6,45 +6,62 @@
 namespace angelia::store {
 namespace {
 
-constexpr std::size_t kBatchMax = 100'000;          // MongoDB limit, "Write Command Batch Limit Size"
-constexpr std::size_t kDatabaseBytesMax = 63;       // MongoDB limit, "Database Name Length"
-constexpr std::size_t kNamespaceBytesMax = 255;     // MongoDB limit, "Namespace Length"
+constexpr std::size_t kBatchMax = 100'000;       // MongoDB limit, "Write Command Batch Limit Size"
+constexpr std::size_t kDatabaseBytesMax = 63;    // MongoDB limit, "Database Name Length"
+constexpr std::size_t kNamespaceBytesMax = 255;  // MongoDB limit, "Namespace Length"
 
 Result<void> check_database_name(std::string_view db) {
-    const bool bad = db.empty() || db.size() > kDatabaseBytesMax || db.find_first_of(std::string_view("/\\. \"$\0", 7)) != std::string_view::npos;
-    if (bad) return {ErrorCode::InvalidNamespace, fmt::format("database name '{}' is not allowed: 1 to {} bytes without / \\ . space \" $", db, kDatabaseBytesMax)};
+    const bool bad = db.empty() || db.size() > kDatabaseBytesMax ||
+                     db.find_first_of(std::string_view("/\\. \"$\0", 7)) != std::string_view::npos;
+    if (bad)
+        return {ErrorCode::InvalidNamespace,
+                fmt::format(
+                    "database name '{}' is not allowed: 1 to {} bytes without / \\ . space \" $",
+                    db, kDatabaseBytesMax)};
     return {};
 }
 
 Result<void> check_name(const CollectionName& name) {
     ANGELIA_TRY(check_database_name(name.db));
     const std::string_view c = name.collection;
-    if (c.empty()) return {ErrorCode::InvalidNamespace, fmt::format("the collection name in '{}' is empty", name.full())};
-    if (c.front() == '.' || c.back() == '.' || c.find_first_of(std::string_view("$\0", 2)) != std::string_view::npos) {
-        return {ErrorCode::InvalidNamespace, fmt::format("collection name '{}' is not allowed: no $, no zero byte, no dot at either end", c)};
+    if (c.empty())
+        return {ErrorCode::InvalidNamespace,
+                fmt::format("the collection name in '{}' is empty", name.full())};
+    if (c.front() == '.' || c.back() == '.' ||
+        c.find_first_of(std::string_view("$\0", 2)) != std::string_view::npos) {
+        return {ErrorCode::InvalidNamespace,
+                fmt::format(
+                    "collection name '{}' is not allowed: no $, no zero byte, no dot at either end",
+                    c)};
     }
     if (name.db.size() + 1 + c.size() > kNamespaceBytesMax) {
-        return {ErrorCode::InvalidNamespace, fmt::format("'{}' is {} bytes long; a namespace has at most {}", name.full(), name.db.size() + 1 + c.size(), kNamespaceBytesMax)};
+        return {ErrorCode::InvalidNamespace,
+                fmt::format("'{}' is {} bytes long; a namespace has at most {}", name.full(),
+                            name.db.size() + 1 + c.size(), kNamespaceBytesMax)};
     }
     return {};
 }
 
 Result<void> check_batch(std::size_t size, std::string_view verb) {
-    if (size > kBatchMax) return {ErrorCode::InvalidLength, fmt::format("{} of {} operations; a batch has at most {}", verb, size, kBatchMax)};
+    if (size > kBatchMax)
+        return {ErrorCode::InvalidLength,
+                fmt::format("{} of {} operations; a batch has at most {}", verb, size, kBatchMax)};
     return {};
 }
 
 Result<void> check_size(bson::DocumentView document, std::string_view what, std::size_t index) {
     if (document.size_bytes() > bson::kDocumentBytesMax) {
         return {ErrorCode::BSONObjectTooLarge,
-                fmt::format("{} {} is {} bytes long; a document has at most {}", what, index, document.size_bytes(), bson::kDocumentBytesMax)};
+                fmt::format("{} {} is {} bytes long; a document has at most {}", what, index,
+                            document.size_bytes(), bson::kDocumentBytesMax)};
     }
     return {};
 }
 
 Result<void> check_options(const CallOptions& options) {
     if (options.timeout <= milliseconds::zero()) {
-        return {ErrorCode::BadValue, fmt::format("a timeout of {} ms is not allowed: at least 1 ms", options.timeout.count())};
+        return {ErrorCode::BadValue, fmt::format("a timeout of {} ms is not allowed: at least 1 ms",
+                                                 options.timeout.count())};
     }
     return {};
 }
@@ -53,45 +70,59 @@ Result<void> check_update(const UpdateOp& op, std::size_t index) {
     ANGELIA_TRY(check_size(op.filter, "filter", index));
     ANGELIA_TRY(check_size(op.update, "update", index));
     const auto first = op.update.view().begin();
-    const bool operators = first != op.update.view().end() && !first->key.empty() && first->key.front() == '$';
+    const bool operators =
+        first != op.update.view().end() && !first->key.empty() && first->key.front() == '$';
     if (op.multi && !operators) {
-        return {ErrorCode::FailedToParse, fmt::format("update {}: a replacement changes one document, so multi is not allowed with it", index)};
+        return {
+            ErrorCode::FailedToParse,
+            fmt::format(
+                "update {}: a replacement changes one document, so multi is not allowed with it",
+                index)};
     }
     return {};
 }
 
-Error not_open() { return {ErrorCode::ShutdownInProgress, "this store handle is not connected to a store"}; }
+Error not_open() {
+    return {ErrorCode::ShutdownInProgress, "this store handle is not connected to a store"};
+}
 
 }  // namespace
 
 // Every verb starts so: an empty handle and bad options answer before the adapter is asked.
-#define ANGELIA_STORE_CHECK_CALL(options)        \
-    if (adapter_ == nullptr) return not_open();  \
+#define ANGELIA_STORE_CHECK_CALL(options)       \
+    if (adapter_ == nullptr) return not_open(); \
     ANGELIA_TRY(check_options(options))
 
-Result<InsertResult> Store::insert(const CollectionName& name, std::span<const bson::DocumentView> documents, bool ordered, const CallOptions& options) {
+Result<InsertResult> Store::insert(const CollectionName& name,
+                                   std::span<const bson::DocumentView> documents, bool ordered,
+                                   const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     ANGELIA_TRY(check_name(name));
     ANGELIA_TRY(check_batch(documents.size(), "insert"));
-    for (std::size_t i = 0; i < documents.size(); ++i) ANGELIA_TRY(check_size(documents[i], "document", i));
+    for (std::size_t i = 0; i < documents.size(); ++i)
+        ANGELIA_TRY(check_size(documents[i], "document", i));
     if (documents.empty()) return InsertResult{};
     return adapter_->insert(name, documents, ordered, options);
 }
 
-Result<InsertResult> Store::insert(const CollectionName& name, bson::DocumentView document, const CallOptions& options) {
+Result<InsertResult> Store::insert(const CollectionName& name, bson::DocumentView document,
+                                   const CallOptions& options) {
     return insert(name, std::span<const bson::DocumentView>(&document, 1), true, options);
 }
 
-Result<std::vector<bson::Document>> Store::find(const FindRequest& request, const CallOptions& options) {
+Result<std::vector<bson::Document>> Store::find(const FindRequest& request,
+                                                const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     ANGELIA_TRY(check_name(request.collection));
     if (request.skip < 0 || request.limit < 0) {
-        return {ErrorCode::BadValue, fmt::format("skip {} and limit {} may not be negative", request.skip, request.limit)};
+        return {ErrorCode::BadValue, fmt::format("skip {} and limit {} may not be negative",
+                                                 request.skip, request.limit)};
     }
     return adapter_->find(request, options);
 }
 
-Result<UpdateResult> Store::update(const CollectionName& name, std::vector<UpdateOp> ops, bool ordered, const CallOptions& options) {
+Result<UpdateResult> Store::update(const CollectionName& name, std::vector<UpdateOp> ops,
+                                   bool ordered, const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     ANGELIA_TRY(check_name(name));
     ANGELIA_TRY(check_batch(ops.size(), "update"));
@@ -100,7 +131,9 @@ Result<UpdateResult> Store::update(const CollectionName& name, std::vector<Updat
     return adapter_->update(name, std::move(ops), ordered, options);
 }
 
-Result<UpdateResult> Store::update_one(const CollectionName& name, bson::DocumentView filter, bson::DocumentView change, bool upsert, const CallOptions& options) {
+Result<UpdateResult> Store::update_one(const CollectionName& name, bson::DocumentView filter,
+                                       bson::DocumentView change, bool upsert,
+                                       const CallOptions& options) {
     std::vector<UpdateOp> ops(1);
     ops[0].filter = bson::Document(filter);
     ops[0].update = bson::Document(change);
@@ -108,25 +141,30 @@ Result<UpdateResult> Store::update_one(const CollectionName& name, bson::Documen
     return update(name, std::move(ops), true, options);
 }
 
-Result<std::optional<bson::Document>> Store::find_and_modify(FindAndModifyRequest request, const CallOptions& options) {
+Result<std::optional<bson::Document>> Store::find_and_modify(FindAndModifyRequest request,
+                                                             const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     ANGELIA_TRY(check_name(request.collection));
     if (request.remove && (request.upsert || request.return_new)) {
-        return {ErrorCode::FailedToParse, "find_and_modify that removes can neither upsert nor return the new document"};
+        return {ErrorCode::FailedToParse,
+                "find_and_modify that removes can neither upsert nor return the new document"};
     }
     return adapter_->find_and_modify(std::move(request), options);
 }
 
-Result<DeleteResult> Store::remove(const CollectionName& name, std::vector<DeleteOp> ops, bool ordered, const CallOptions& options) {
+Result<DeleteResult> Store::remove(const CollectionName& name, std::vector<DeleteOp> ops,
+                                   bool ordered, const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     ANGELIA_TRY(check_name(name));
     ANGELIA_TRY(check_batch(ops.size(), "remove"));
-    for (std::size_t i = 0; i < ops.size(); ++i) ANGELIA_TRY(check_size(ops[i].filter, "filter", i));
+    for (std::size_t i = 0; i < ops.size(); ++i)
+        ANGELIA_TRY(check_size(ops[i].filter, "filter", i));
     if (ops.empty()) return DeleteResult{};
     return adapter_->remove(name, std::move(ops), ordered, options);
 }
 
-Result<BulkResult> Store::bulk_write(std::vector<BulkOp> ops, bool ordered, const CallOptions& options) {
+Result<BulkResult> Store::bulk_write(std::vector<BulkOp> ops, bool ordered,
+                                     const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     ANGELIA_TRY(check_batch(ops.size(), "bulk_write"));
     for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -146,11 +184,15 @@ Result<ClaimResult> Store::claim(ClaimRequest request, const CallOptions& option
     ANGELIA_TRY(check_batch(request.candidates.size(), "claim"));
     for (std::size_t i = 0; i < request.candidates.size(); ++i) {
         const auto& c = request.candidates[i];
-        const bool complete = c.lock.has("_id") && c.condition.has("_id") && (!c.take_over || c.take_over->has("_id"));
-        if (!complete) return {ErrorCode::BadValue, fmt::format("candidate {}: lock, condition and take_over need an _id", i)};
+        const bool complete = c.lock.has("_id") && c.condition.has("_id") &&
+                              (!c.take_over || c.take_over->has("_id"));
+        if (!complete)
+            return {ErrorCode::BadValue,
+                    fmt::format("candidate {}: lock, condition and take_over need an _id", i)};
         const auto first = c.update.view().begin();
         if (first == c.update.view().end() || first->key.empty() || first->key.front() != '$') {
-            return {ErrorCode::BadValue, fmt::format("candidate {}: the update must consist of operators", i)};
+            return {ErrorCode::BadValue,
+                    fmt::format("candidate {}: the update must consist of operators", i)};
         }
         ANGELIA_TRY(check_size(c.lock, "lock", i));
     }
@@ -158,17 +200,21 @@ Result<ClaimResult> Store::claim(ClaimRequest request, const CallOptions& option
     return adapter_->claim(std::move(request), options);
 }
 
-Result<std::int64_t> Store::count(const CollectionName& name, bson::DocumentView filter, const CallOptions& options) {
+Result<std::int64_t> Store::count(const CollectionName& name, bson::DocumentView filter,
+                                  const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     ANGELIA_TRY(check_name(name));
     return adapter_->count(name, filter, options);
 }
 
-Result<void> Store::ensure_indexes(const CollectionName& name, std::vector<IndexDefinition> indexes, const CallOptions& options) {
+Result<void> Store::ensure_indexes(const CollectionName& name, std::vector<IndexDefinition> indexes,
+                                   const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     ANGELIA_TRY(check_name(name));
     for (const auto& index : indexes) {
-        if (index.name.empty() || index.key.empty()) return {ErrorCode::CannotCreateIndex, fmt::format("an index on {} needs a name and a key", name.full())};
+        if (index.name.empty() || index.key.empty())
+            return {ErrorCode::CannotCreateIndex,
+                    fmt::format("an index on {} needs a name and a key", name.full())};
     }
     if (indexes.empty()) return {};
     return adapter_->ensure_indexes(name, std::move(indexes), options);
@@ -192,9 +238,14 @@ Result<std::unique_ptr<Watch>> Store::watch(WatchRequest request, WatchEvents ev
     if (!events.on_batch) return {ErrorCode::BadValue, "a watch needs on_batch"};
     if (!events.on_started) events.on_started = [](bool) {};
     if (!events.on_error) events.on_error = [](const Error&, bool) {};
-    if (request.batch_size < 1) return {ErrorCode::BadValue, fmt::format("batch_size {} is not allowed: at least 1", request.batch_size)};
-    if (request.max_wait < milliseconds(1)) return {ErrorCode::BadValue, fmt::format("max_wait {} ms is not allowed: at least 1 ms", request.max_wait.count())};
-    if (request.resume_after && request.start_at) return {ErrorCode::BadValue, "a watch starts after a token or at a time, not both"};
+    if (request.batch_size < 1)
+        return {ErrorCode::BadValue,
+                fmt::format("batch_size {} is not allowed: at least 1", request.batch_size)};
+    if (request.max_wait < milliseconds(1))
+        return {ErrorCode::BadValue, fmt::format("max_wait {} ms is not allowed: at least 1 ms",
+                                                 request.max_wait.count())};
+    if (request.resume_after && request.start_at)
+        return {ErrorCode::BadValue, "a watch starts after a token or at a time, not both"};
     return adapter_->watch(std::move(request), std::move(events));
 }
 
@@ -213,15 +264,20 @@ Result<std::unique_ptr<Session>> Store::start_session() {
     return adapter_->start_session();
 }
 
-Result<void> Store::with_transaction(const std::function<Result<void>(Session&)>& work, const CallOptions& options) {
+Result<void> Store::with_transaction(const std::function<Result<void>(Session&)>& work,
+                                     const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
     if (!work) return {ErrorCode::BadValue, "with_transaction needs a function"};
     return adapter_->with_transaction(work, options);
 }
 
-std::unique_ptr<Diagnostics> Store::diagnostics() { return adapter_ == nullptr ? nullptr : adapter_->diagnostics(); }
+std::unique_ptr<Diagnostics> Store::diagnostics() {
+    return adapter_ == nullptr ? nullptr : adapter_->diagnostics();
+}
 
-std::string Store::describe() const { return adapter_ == nullptr ? "no store" : adapter_->describe(); }
+std::string Store::describe() const {
+    return adapter_ == nullptr ? "no store" : adapter_->describe();
+}
 
 Result<void> Store::close() {
     if (adapter_ == nullptr) return {};

@@ -1,4 +1,5 @@
-// What the handle refuses before an adapter sees it. That it lets the right things through is tests/contract.
+// What the handle refuses before an adapter sees it. That it lets the right things through is
+// tests/contract.
 #include <angelia/store/store.h>
 
 #include <gtest/gtest.h>
@@ -16,22 +17,50 @@ std::string refusal(const Result<T>& result) {
 /// An adapter that was reached although the arguments were wrong.
 class Unreachable final : public StoreAdapter {
   public:
-    Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>, bool, const CallOptions&) override { return reached(); }
-    Result<std::vector<bson::Document>> find(const FindRequest&, const CallOptions&) override { return reached(); }
-    Result<UpdateResult> update(const CollectionName&, std::vector<UpdateOp>, bool, const CallOptions&) override { return reached(); }
-    Result<std::optional<bson::Document>> find_and_modify(FindAndModifyRequest, const CallOptions&) override { return reached(); }
-    Result<DeleteResult> remove(const CollectionName&, std::vector<DeleteOp>, bool, const CallOptions&) override { return reached(); }
-    Result<BulkResult> bulk_write(std::vector<BulkOp>, bool, const CallOptions&) override { return reached(); }
+    Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>, bool,
+                                const CallOptions&) override {
+        return reached();
+    }
+    Result<std::vector<bson::Document>> find(const FindRequest&, const CallOptions&) override {
+        return reached();
+    }
+    Result<UpdateResult> update(const CollectionName&, std::vector<UpdateOp>, bool,
+                                const CallOptions&) override {
+        return reached();
+    }
+    Result<std::optional<bson::Document>> find_and_modify(FindAndModifyRequest,
+                                                          const CallOptions&) override {
+        return reached();
+    }
+    Result<DeleteResult> remove(const CollectionName&, std::vector<DeleteOp>, bool,
+                                const CallOptions&) override {
+        return reached();
+    }
+    Result<BulkResult> bulk_write(std::vector<BulkOp>, bool, const CallOptions&) override {
+        return reached();
+    }
     Result<ClaimResult> claim(ClaimRequest, const CallOptions&) override { return reached(); }
-    Result<std::int64_t> count(const CollectionName&, bson::DocumentView, const CallOptions&) override { return reached(); }
-    Result<void> ensure_indexes(const CollectionName&, std::vector<IndexDefinition>, const CallOptions&) override { return reached(); }
+    Result<std::int64_t> count(const CollectionName&, bson::DocumentView,
+                               const CallOptions&) override {
+        return reached();
+    }
+    Result<void> ensure_indexes(const CollectionName&, std::vector<IndexDefinition>,
+                                const CallOptions&) override {
+        return reached();
+    }
     Result<void> drop(const CollectionName&, const CallOptions&) override { return reached(); }
-    Result<std::vector<std::string>> list_collections(std::string_view, const CallOptions&) override { return reached(); }
+    Result<std::vector<std::string>> list_collections(std::string_view,
+                                                      const CallOptions&) override {
+        return reached();
+    }
     Result<std::unique_ptr<Watch>> watch(WatchRequest, WatchEvents) override { return reached(); }
     Result<ServerTime> server_time(const CallOptions&) override { return reached(); }
     Result<Capabilities> capabilities() override { return reached(); }
     Result<std::unique_ptr<Session>> start_session() override { return reached(); }
-    Result<void> with_transaction(const std::function<Result<void>(Session&)>&, const CallOptions&) override { return reached(); }
+    Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
+                                  const CallOptions&) override {
+        return reached();
+    }
     std::unique_ptr<Diagnostics> diagnostics() override { return nullptr; }
     std::string describe() const override { return "unreachable"; }
     Result<void> close() override { return {}; }
@@ -42,7 +71,9 @@ class Unreachable final : public StoreAdapter {
 
 Store handle() { return Store(std::make_shared<Unreachable>(), "db"); }
 
-UpdateOp update_of(bson::Document change, bool multi) { return {bson::Document(), std::move(change), multi, false}; }
+UpdateOp update_of(bson::Document change, bool multi) {
+    return {bson::Document(), std::move(change), multi, false};
+}
 
 TEST(StoreHandle, WithoutAStoreEverythingIsRefused) {
     Store none;
@@ -69,15 +100,18 @@ TEST(StoreHandle, NamesAreChecked) {
     EXPECT_EQ(refusal(s.count({"a.b", "c"}, {})), "InvalidNamespace");
     EXPECT_EQ(refusal(s.count({std::string(64, 'd'), "c"}, {})), "InvalidNamespace");
     EXPECT_EQ(refusal(s.count({"db", std::string(253, 'c')}, {})), "InvalidNamespace");
-    EXPECT_EQ(refusal(s.count({"db", std::string(252, 'c')}, {})), "InternalError") << "the longest that is allowed";
+    EXPECT_EQ(refusal(s.count({"db", std::string(252, 'c')}, {})), "InternalError")
+        << "the longest that is allowed";
     EXPECT_EQ(refusal(s.count({"db", std::string("a\0b", 3)}, {})), "InvalidNamespace");
 }
 
 TEST(StoreHandle, BatchesHaveALimit) {
     Store s = handle();
     const bson::Document empty;
-    EXPECT_EQ(refusal(s.insert(kPlace, std::vector<bson::DocumentView>(100'001, empty.view()))), "InvalidLength");
-    EXPECT_EQ(refusal(s.insert(kPlace, std::vector<bson::DocumentView>(100'000, empty.view()))), "InternalError");
+    EXPECT_EQ(refusal(s.insert(kPlace, std::vector<bson::DocumentView>(100'001, empty.view()))),
+              "InvalidLength");
+    EXPECT_EQ(refusal(s.insert(kPlace, std::vector<bson::DocumentView>(100'000, empty.view()))),
+              "InternalError");
 }
 
 TEST(StoreHandle, AReplacementChangesOneDocument) {
@@ -115,7 +149,8 @@ TEST(StoreHandle, WatchesAreChecked) {
         request.collection = kPlace;
         spoil(request);
         WatchEvents events;
-        if (with_events) events.on_batch = [](std::vector<bson::Document>, const bson::Document&) {};
+        if (with_events)
+            events.on_batch = [](std::vector<bson::Document>, const bson::Document&) {};
         return refusal(s.watch(std::move(request), std::move(events)));
     };
     EXPECT_EQ(watched([](WatchRequest&) {}), "InternalError");

@@ -28,7 +28,8 @@ Error closed_error() { return {ErrorCode::ShutdownInProgress, "the store was clo
 
 engine::Namespace to_namespace(const CollectionName& name) { return {name.db, name.collection}; }
 
-EmbeddedStore::EmbeddedStore(EngineLease lease, std::string description) : description_(std::move(description)), lease_(std::move(lease)) {}
+EmbeddedStore::EmbeddedStore(EngineLease lease, std::string description)
+    : description_(std::move(description)), lease_(std::move(lease)) {}
 
 EmbeddedStore::~EmbeddedStore() { (void)close(); }
 
@@ -38,7 +39,9 @@ Result<std::shared_ptr<engine::Engine>> EmbeddedStore::engine() const {
     return lease_.engine();
 }
 
-Result<engine::WriteResult> EmbeddedStore::write(engine::Engine& target, std::vector<ConditionalWrite> writes, bool ordered, const CallOptions& options) {
+Result<engine::WriteResult> EmbeddedStore::write(engine::Engine& target,
+                                                 std::vector<ConditionalWrite> writes, bool ordered,
+                                                 const CallOptions& options) {
     engine::WriteRequest request;
     request.writes = std::move(writes);
     request.ordered = ordered;
@@ -49,19 +52,23 @@ Result<engine::WriteResult> EmbeddedStore::write(engine::Engine& target, std::ve
     return waiter.wait(options.timeout);
 }
 
-Result<store::InsertResult> EmbeddedStore::insert(const CollectionName& name, std::span<const bson::DocumentView> documents, bool ordered, const CallOptions& options) {
+Result<store::InsertResult> EmbeddedStore::insert(const CollectionName& name,
+                                                  std::span<const bson::DocumentView> documents,
+                                                  bool ordered, const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     const engine::Namespace ns = to_namespace(name);
     WriteList list(ordered);
     for (std::size_t i = 0; i < documents.size(); ++i) list.add(i, to_write(ns, documents[i]));
     ANGELIA_TRY_ASSIGN(engine::WriteResult done, write(*target, list.take(), ordered, options));
     store::InsertResult result;
-    for (const auto& outcome : done.outcomes) result.inserted += outcome.error || outcome.skipped ? 0 : 1;
+    for (const auto& outcome : done.outcomes)
+        result.inserted += outcome.error || outcome.skipped ? 0 : 1;
     result.errors = list.errors(done.outcomes);
     return result;
 }
 
-Result<std::vector<bson::Document>> EmbeddedStore::find(const store::FindRequest& request, const CallOptions& options) {
+Result<std::vector<bson::Document>> EmbeddedStore::find(const store::FindRequest& request,
+                                                        const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     engine::FindSpec spec;
     spec.ns = to_namespace(request.collection);
@@ -87,7 +94,9 @@ Result<std::vector<bson::Document>> EmbeddedStore::find(const store::FindRequest
     return all;
 }
 
-Result<store::UpdateResult> EmbeddedStore::update(const CollectionName& name, std::vector<store::UpdateOp> ops, bool ordered, const CallOptions& options) {
+Result<store::UpdateResult> EmbeddedStore::update(const CollectionName& name,
+                                                  std::vector<store::UpdateOp> ops, bool ordered,
+                                                  const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     const engine::Namespace ns = to_namespace(name);
     WriteList list(ordered);
@@ -106,13 +115,16 @@ Result<store::UpdateResult> EmbeddedStore::update(const CollectionName& name, st
         result.matched += outcome.matched;
         result.modified += outcome.modified;
         result.effective[list.position(i)] = outcome.modified > 0 || upserted;
-        if (upserted) result.upserted.emplace_back(list.position(i), std::move(outcome.upserted_id));
+        if (upserted)
+            result.upserted.emplace_back(list.position(i), std::move(outcome.upserted_id));
     }
     result.errors = list.errors(done.outcomes);
     return result;
 }
 
-Result<store::DeleteResult> EmbeddedStore::remove(const CollectionName& name, std::vector<store::DeleteOp> ops, bool ordered, const CallOptions& options) {
+Result<store::DeleteResult> EmbeddedStore::remove(const CollectionName& name,
+                                                  std::vector<store::DeleteOp> ops, bool ordered,
+                                                  const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     const engine::Namespace ns = to_namespace(name);
     WriteList list(ordered);
@@ -129,7 +141,8 @@ Result<store::DeleteResult> EmbeddedStore::remove(const CollectionName& name, st
     return result;
 }
 
-Result<store::BulkResult> EmbeddedStore::bulk_write(std::vector<store::BulkOp> ops, bool ordered, const CallOptions& options) {
+Result<store::BulkResult> EmbeddedStore::bulk_write(std::vector<store::BulkOp> ops, bool ordered,
+                                                    const CallOptions& options) {
     using Kind = store::BulkOp::Kind;
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     WriteList list(ordered);
@@ -162,12 +175,16 @@ Result<store::BulkResult> EmbeddedStore::bulk_write(std::vector<store::BulkOp> o
     return result;
 }
 
-Result<std::optional<bson::Document>> EmbeddedStore::find_and_modify(store::FindAndModifyRequest request, const CallOptions& options) {
+Result<std::optional<bson::Document>> EmbeddedStore::find_and_modify(
+    store::FindAndModifyRequest request, const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     const engine::Namespace ns = to_namespace(request.collection);
-    ANGELIA_TRY_ASSIGN(const query::Projection projection, query::Projection::parse(request.projection));
-    Result<ConditionalWrite> made = request.remove ? to_write(ns, store::DeleteOp{request.filter.copy(), false})
-                                                   : to_write(ns, store::UpdateOp{request.filter.copy(), request.update.copy(), false, request.upsert});
+    ANGELIA_TRY_ASSIGN(const query::Projection projection,
+                       query::Projection::parse(request.projection));
+    Result<ConditionalWrite> made =
+        request.remove ? to_write(ns, store::DeleteOp{request.filter.copy(), false})
+                       : to_write(ns, store::UpdateOp{request.filter.copy(), request.update.copy(),
+                                                      false, request.upsert});
     if (!made) return std::move(made).error();
     std::vector<ConditionalWrite> writes;
     writes.push_back(std::move(made).value());
@@ -180,7 +197,8 @@ Result<std::optional<bson::Document>> EmbeddedStore::find_and_modify(store::Find
     return std::optional<bson::Document>(projection.apply(*outcome.image));
 }
 
-Result<std::int64_t> EmbeddedStore::count(const CollectionName& name, bson::DocumentView filter, const CallOptions&) {
+Result<std::int64_t> EmbeddedStore::count(const CollectionName& name, bson::DocumentView filter,
+                                          const CallOptions&) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     engine::CountSpec spec;
     spec.ns = to_namespace(name);
@@ -188,7 +206,9 @@ Result<std::int64_t> EmbeddedStore::count(const CollectionName& name, bson::Docu
     return target->count(spec);
 }
 
-Result<void> EmbeddedStore::ensure_indexes(const CollectionName& name, std::vector<store::IndexDefinition> indexes, const CallOptions& options) {
+Result<void> EmbeddedStore::ensure_indexes(const CollectionName& name,
+                                           std::vector<store::IndexDefinition> indexes,
+                                           const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     std::vector<engine::IndexSpec> specs;
     for (auto& index : indexes) {
@@ -215,15 +235,18 @@ Result<void> EmbeddedStore::drop(const CollectionName& name, const CallOptions& 
     return {};
 }
 
-Result<std::vector<std::string>> EmbeddedStore::list_collections(std::string_view db, const CallOptions&) {
+Result<std::vector<std::string>> EmbeddedStore::list_collections(std::string_view db,
+                                                                 const CallOptions&) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     std::vector<std::string> names;
-    for (auto& info : target->list_collections(std::string(db))) names.push_back(std::move(info.name));
+    for (auto& info : target->list_collections(std::string(db)))
+        names.push_back(std::move(info.name));
     std::sort(names.begin(), names.end());
     return names;
 }
 
-Result<std::unique_ptr<store::Watch>> EmbeddedStore::watch(store::WatchRequest request, store::WatchEvents events) {
+Result<std::unique_ptr<store::Watch>> EmbeddedStore::watch(store::WatchRequest request,
+                                                           store::WatchEvents events) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     const std::lock_guard<std::mutex> lock(mutex_);
     if (closed_) return closed_error();
@@ -233,7 +256,8 @@ Result<std::unique_ptr<store::Watch>> EmbeddedStore::watch(store::WatchRequest r
         lane_ = std::move(lane);
     }
     std::erase_if(watches_, [](const auto& w) { return w.expired(); });
-    auto made = std::make_shared<EmbeddedWatch>(target, lane_, std::move(request), std::move(events));
+    auto made =
+        std::make_shared<EmbeddedWatch>(target, lane_, std::move(request), std::move(events));
     ANGELIA_TRY(made->start());
     watches_.push_back(made);
     return std::unique_ptr<store::Watch>(std::make_unique<EmbeddedWatchHandle>(std::move(made)));
@@ -241,7 +265,8 @@ Result<std::unique_ptr<store::Watch>> EmbeddedStore::watch(store::WatchRequest r
 
 Result<store::ServerTime> EmbeddedStore::server_time(const CallOptions&) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
-    return store::ServerTime{bson::Date{target->options().storage.clock->system_millis()}, microseconds(0)};
+    return store::ServerTime{bson::Date{target->options().storage.clock->system_millis()},
+                             microseconds(0)};
 }
 
 Result<store::Capabilities> EmbeddedStore::capabilities() {
@@ -253,9 +278,14 @@ Result<store::Capabilities> EmbeddedStore::capabilities() {
     return c;
 }
 
-Result<std::unique_ptr<store::Session>> EmbeddedStore::start_session() { return store::sessions_refused(); }
+Result<std::unique_ptr<store::Session>> EmbeddedStore::start_session() {
+    return store::sessions_refused();
+}
 
-Result<void> EmbeddedStore::with_transaction(const std::function<Result<void>(store::Session&)>&, const CallOptions&) { return store::transactions_refused(); }
+Result<void> EmbeddedStore::with_transaction(const std::function<Result<void>(store::Session&)>&,
+                                             const CallOptions&) {
+    return store::transactions_refused();
+}
 
 std::unique_ptr<store::Diagnostics> EmbeddedStore::diagnostics() {
     const auto target = engine();
@@ -277,20 +307,27 @@ Result<void> EmbeddedStore::close() {
         if (const auto watch = weak.lock()) watch->close();
     }
     if (lane != nullptr && lane->on_own_thread()) {
-        std::thread([lane] { lane->stop(StopMode::Drop); }).detach();  // closed in a callback: the lane cannot wait for itself
+        std::thread([lane] {
+            lane->stop(StopMode::Drop);
+        }).detach();  // closed in a callback: the lane cannot wait for itself
     } else if (lane != nullptr) {
         lane->stop(StopMode::Drop);
     }
     return lease_.release();
 }
 
-store::Store open_embedded(std::shared_ptr<engine::Engine> engine, std::string database, std::string description) {
-    return store::Store(std::make_shared<EmbeddedStore>(EngineLease(std::move(engine)), std::move(description)), std::move(database));
+store::Store open_embedded(std::shared_ptr<engine::Engine> engine, std::string database,
+                           std::string description) {
+    return store::Store(
+        std::make_shared<EmbeddedStore>(EngineLease(std::move(engine)), std::move(description)),
+        std::move(database));
 }
 
-Result<std::shared_ptr<store::StoreAdapter>> open_embedded(const store::StoreAddress& address, const store::OpenOptions& options) {
+Result<std::shared_ptr<store::StoreAdapter>> open_embedded(const store::StoreAddress& address,
+                                                           const store::OpenOptions& options) {
     ANGELIA_TRY_ASSIGN(EngineLease lease, lease_engine(address, options));
-    return std::shared_ptr<store::StoreAdapter>(std::make_shared<EmbeddedStore>(std::move(lease), address.describe()));
+    return std::shared_ptr<store::StoreAdapter>(
+        std::make_shared<EmbeddedStore>(std::move(lease), address.describe()));
 }
 
 std::shared_ptr<engine::Engine> engine_of(const store::Store& store) {

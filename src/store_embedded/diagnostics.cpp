@@ -13,16 +13,21 @@ constexpr milliseconds kPatience{30'000};
 class EmbeddedDiagnostics final : public store::Diagnostics {
   public:
     explicit EmbeddedDiagnostics(std::shared_ptr<engine::Engine> engine)
-        : engine_(std::move(engine)), commands_(engine::command::CommandService::create(*engine_)) {}
+        : engine_(std::move(engine)),
+          commands_(engine::command::CommandService::create(*engine_)) {}
     ~EmbeddedDiagnostics() override { commands_->begin_shutdown(); }
 
     Result<bson::Document> run_command(std::string_view db, bson::DocumentView command) override {
         Waiter<bson::Document> waiter;
-        engine::command::run_in_process(*commands_, db, bson::Document(command), [done = waiter.done()](bson::Document reply) { done(std::move(reply)); });
+        engine::command::run_in_process(
+            *commands_, db, bson::Document(command),
+            [done = waiter.done()](bson::Document reply) { done(std::move(reply)); });
         ANGELIA_TRY_ASSIGN(bson::Document reply, waiter.wait(kPatience));
         if (reply["ok"].to_double().value_or(0) == 1.0) return reply;
-        return {static_cast<ErrorCode>(reply["code"].to_int64().value_or(static_cast<std::int64_t>(ErrorCode::UnknownError))),
-                std::string(reply["errmsg"].get_string().value_or("the command failed without a text"))};
+        return {static_cast<ErrorCode>(reply["code"].to_int64().value_or(
+                    static_cast<std::int64_t>(ErrorCode::UnknownError))),
+                std::string(
+                    reply["errmsg"].get_string().value_or("the command failed without a text"))};
     }
 
     Result<double> log_window_hours() override {
@@ -45,7 +50,8 @@ class EmbeddedDiagnostics final : public store::Diagnostics {
             ANGELIA_TRY_ASSIGN(engine::WriteResult done, waiter.wait(kPatience));
             if (done.outcomes[0].error) return *std::move(done.outcomes[0].error);
         }
-        const auto spent = std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - start);
+        const auto spent =
+            std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - start);
         Waiter<std::int32_t> waiter;
         engine_->drop_collection(ns, waiter.done());
         ANGELIA_TRY(waiter.wait(kPatience));

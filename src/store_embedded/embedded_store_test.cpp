@@ -21,7 +21,9 @@ bson::Document doc(std::string_view json) { return bson::from_json(json).value_o
 
 /// A folder of this test, removed at its end.
 struct Folder {
-    explicit Folder(const char* name) : path(std::filesystem::path(::testing::TempDir()) / (std::string("angelia_embedded_") + name + bson::ObjectId::generate().to_hex())) {}
+    explicit Folder(const char* name)
+        : path(std::filesystem::path(::testing::TempDir()) /
+               (std::string("angelia_embedded_") + name + bson::ObjectId::generate().to_hex())) {}
     ~Folder() { std::filesystem::remove_all(path); }
     std::filesystem::path path;
 };
@@ -29,21 +31,27 @@ struct Folder {
 TEST(EmbeddedStore, TwoStoresOfOneFolderShareOneEngine) {
     const Folder folder("shared");
     store::Store a = open("embedded:" + folder.path.string());
-    store::Store b = open("embedded:" + folder.path.string() + "/../" + folder.path.filename().string());
+    store::Store b =
+        open("embedded:" + folder.path.string() + "/../" + folder.path.filename().string());
     EXPECT_EQ(engine_of(a), engine_of(b));
     ASSERT_TRUE(a.insert(a.collection("c"), doc(R"({"_id": 1})")));
     ASSERT_TRUE(a.close());
-    EXPECT_EQ(b.count(b.collection("c"), {}).value_or_throw(), 1) << "the engine lives as long as one of them";
+    EXPECT_EQ(b.count(b.collection("c"), {}).value_or_throw(), 1)
+        << "the engine lives as long as one of them";
     ASSERT_TRUE(b.close());
     EXPECT_EQ(engine_of(b), nullptr);
     store::Store again = open("embedded:" + folder.path.string());
-    EXPECT_EQ(again.count(again.collection("c"), {}).value_or_throw(), 1) << "the last close let go of the folder";
+    EXPECT_EQ(again.count(again.collection("c"), {}).value_or_throw(), 1)
+        << "the last close let go of the folder";
 }
 
 TEST(EmbeddedStore, OneFolderHasOneDurability) {
     const Folder folder("durability");
     store::Store strict = open("embedded:" + folder.path.string());
-    const auto other = open_embedded(StoreAddress::parse("embedded:" + folder.path.string() + "?durability=periodic").value_or_throw(), {});
+    const auto other = open_embedded(
+        StoreAddress::parse("embedded:" + folder.path.string() + "?durability=periodic")
+            .value_or_throw(),
+        {});
     ASSERT_FALSE(other);
     EXPECT_EQ(other.error().code, ErrorCode::BadValue) << other.error().to_string();
 }
@@ -60,7 +68,8 @@ TEST(EmbeddedStore, MemoryIsSharedByNameOnly) {
 TEST(EmbeddedStore, AClaimIsOneCommit) {
     store::Store s = open("embedded::memory:");
     const auto docs = s.collection("docs"), locks = s.collection("locks");
-    for (std::int32_t i = 0; i < 100; ++i) ASSERT_TRUE(s.insert(docs, bson::make("_id", i, "state", i % 2 == 0 ? "waiting" : "done")));
+    for (std::int32_t i = 0; i < 100; ++i)
+        ASSERT_TRUE(s.insert(docs, bson::make("_id", i, "state", i % 2 == 0 ? "waiting" : "done")));
     store::ClaimRequest request;
     request.documents = docs;
     request.locks = locks;
@@ -79,7 +88,10 @@ TEST(EmbeddedStore, AClaimIsOneCommit) {
 }
 
 TEST(EmbeddedStore, AStoreMayBeClosedInACallback) {
-    store::Store s = open("embedded:" + (std::filesystem::path(::testing::TempDir()) / ("angelia_embedded_close" + bson::ObjectId::generate().to_hex())).string());
+    store::Store s =
+        open("embedded:" + (std::filesystem::path(::testing::TempDir()) /
+                            ("angelia_embedded_close" + bson::ObjectId::generate().to_hex()))
+                               .string());
     const std::filesystem::path path = engine_of(s)->options().storage.path;
     std::mutex mutex;
     std::condition_variable changed;
@@ -95,7 +107,8 @@ TEST(EmbeddedStore, AStoreMayBeClosedInACallback) {
         changed.notify_all();
     };
     const auto watch = s.watch(std::move(request), std::move(events)).value_or_throw();
-    (void)s.insert(s.collection("c"), doc(R"({"_id": 1})"));  // may be refused by the close that its own event causes
+    (void)s.insert(s.collection("c"),
+                   doc(R"({"_id": 1})"));  // may be refused by the close that its own event causes
     std::unique_lock<std::mutex> lock(mutex);
     EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), [&] { return closed; }));
     lock.unlock();

@@ -2,7 +2,6 @@
 
 #include <angelia/bson/builder.h>
 
-
 namespace angelia::store_embedded {
 namespace {
 
@@ -11,13 +10,21 @@ constexpr milliseconds kRetryPause{1'000};
 constexpr milliseconds kLiveGrace{10'000};
 
 bool token_is_lost(const Error& error) {
-    return error.code == ErrorCode::ChangeStreamHistoryLost || error.code == ErrorCode::ChangeStreamFatalError || error.code == ErrorCode::InvalidResumeToken;
+    return error.code == ErrorCode::ChangeStreamHistoryLost ||
+           error.code == ErrorCode::ChangeStreamFatalError ||
+           error.code == ErrorCode::InvalidResumeToken;
 }
 
 }  // namespace
 
-EmbeddedWatch::EmbeddedWatch(std::shared_ptr<engine::Engine> engine, std::shared_ptr<Executor> lane, store::WatchRequest request, store::WatchEvents events)
-    : engine_(std::move(engine)), lane_(std::move(lane)), request_(std::move(request)), events_(std::move(events)), in_memory_(engine_->storage().memory()), last_reply_(now()) {}
+EmbeddedWatch::EmbeddedWatch(std::shared_ptr<engine::Engine> engine, std::shared_ptr<Executor> lane,
+                             store::WatchRequest request, store::WatchEvents events)
+    : engine_(std::move(engine)),
+      lane_(std::move(lane)),
+      request_(std::move(request)),
+      events_(std::move(events)),
+      in_memory_(engine_->storage().memory()),
+      last_reply_(now()) {}
 
 Result<void> EmbeddedWatch::open(From from) {
     engine::WatchSpec spec;
@@ -25,7 +32,9 @@ Result<void> EmbeddedWatch::open(From from) {
     spec.stages = request_.stages.copy();
     bson::Builder options;
     if (request_.update_lookup) options.add("fullDocument", "updateLookup");
-    if (from == From::Token) options.add("startAfter", token_);  // as resumeAfter, and takes the token of an invalidate too
+    if (from == From::Token)
+        options.add("startAfter",
+                    token_);  // as resumeAfter, and takes the token of an invalidate too
     if (from == From::Time) options.add("startAtOperationTime", *request_.start_at);
     spec.options = options.take();
     ANGELIA_TRY_ASSIGN(stream_, engine_->watch(spec));
@@ -39,7 +48,9 @@ Result<void> EmbeddedWatch::open(From from) {
 Result<void> EmbeddedWatch::start() {
     const std::lock_guard<std::recursive_mutex> running(running_);
     if (request_.resume_after) token_ = request_.resume_after->copy();
-    auto opened = open(request_.resume_after ? From::Token : request_.start_at ? From::Time : From::Now);
+    auto opened = open(request_.resume_after ? From::Token
+                       : request_.start_at   ? From::Time
+                                             : From::Now);
     if (opened) {
         post(&EmbeddedWatch::begin);
         return {};
@@ -98,8 +109,8 @@ void EmbeddedWatch::woken() {
 
 void EmbeddedWatch::run_on_lane() { run_steps(true); }
 
-// One thread reads at a time; who comes meanwhile leaves word. A writer reads one batch, if nobody holds it up; the lane does the rest,
-// batch by batch, so that other watches get their turn.
+// One thread reads at a time; who comes meanwhile leaves word. A writer reads one batch, if nobody
+// holds it up; the lane does the rest, batch by batch, so that other watches get their turn.
 void EmbeddedWatch::run_steps(bool on_lane) {
     if (steps_wanted_.fetch_add(1) != 0) return;
     int wanted = 1;
@@ -131,7 +142,8 @@ bool EmbeddedWatch::step() {
     }
     const bool full = batch->events.size() == static_cast<std::size_t>(request_.batch_size);
     const bool over = batch->closed;
-    if (!batch->events.empty() || heartbeat_due_) hand_over(std::move(batch->events), batch->resume_token);
+    if (!batch->events.empty() || heartbeat_due_)
+        hand_over(std::move(batch->events), batch->resume_token);
     heartbeat_due_ = false;
     if (closed_) return false;
     token_ = std::move(batch->resume_token);
@@ -153,7 +165,8 @@ void EmbeddedWatch::hand_over(std::vector<bson::Document> events, const bson::Do
     events_.on_batch(std::move(events), token);
 }
 
-// One timer at a time: when it fires too early, because a batch came meanwhile, it is set again for the rest.
+// One timer at a time: when it fires too early, because a batch came meanwhile, it is set again for
+// the rest.
 void EmbeddedWatch::arm_heartbeat() {
     if (heartbeat_armed_) return;
     heartbeat_armed_ = true;
@@ -165,7 +178,8 @@ void EmbeddedWatch::beat() {
     heartbeat_armed_ = false;
     if (stream_ == nullptr) return;  // begin() sets it again
     heartbeat_due_ = now() - last_reply_.load() >= request_.max_wait;
-    if (heartbeat_due_) run_steps(true);  // reading nothing moves the token to where the stream has looked
+    if (heartbeat_due_)
+        run_steps(true);  // reading nothing moves the token to where the stream has looked
     if (!closed_) arm_heartbeat();
 }
 
@@ -188,6 +202,8 @@ void EmbeddedWatch::close() {
     }
 }
 
-bool EmbeddedWatch::live() const { return up_ && !closed_ && now() - last_reply_.load() <= request_.max_wait + kLiveGrace; }
+bool EmbeddedWatch::live() const {
+    return up_ && !closed_ && now() - last_reply_.load() <= request_.max_wait + kLiveGrace;
+}
 
 }  // namespace angelia::store_embedded

@@ -1,4 +1,5 @@
-// A watch over the engine's change stream, without a thread of its own: what is ready is read when the stream says so.
+// A watch over the engine's change stream, without a thread of its own: what is ready is read when
+// the stream says so.
 #pragma once
 
 #include "engine/changes/change_stream.h"
@@ -13,13 +14,16 @@
 
 namespace angelia::store_embedded {
 
-/// Callbacks run on the lane. Over a store in memory also inside the store call of the thread that wrote, which saves a hand-over: that
-/// thread reads at most one batch, the lane the rest. Threads: safe.
+/// Callbacks run on the lane. Over a store in memory also inside the store call of the thread that
+/// wrote, which saves a hand-over: that thread reads at most one batch, the lane the rest. Threads:
+/// safe.
 class EmbeddedWatch : public std::enable_shared_from_this<EmbeddedWatch> {
   public:
-    EmbeddedWatch(std::shared_ptr<engine::Engine> engine, std::shared_ptr<Executor> lane, store::WatchRequest request, store::WatchEvents events);
+    EmbeddedWatch(std::shared_ptr<engine::Engine> engine, std::shared_ptr<Executor> lane,
+                  store::WatchRequest request, store::WatchEvents events);
 
-    /// Errors: those of Engine::watch, except ChangeStreamHistoryLost, which on_error and a fresh start report.
+    /// Errors: those of Engine::watch, except ChangeStreamHistoryLost, which on_error and a fresh
+    /// start report.
     Result<void> start();
     void close();
     bool live() const;
@@ -43,7 +47,8 @@ class EmbeddedWatch : public std::enable_shared_from_this<EmbeddedWatch> {
 
     // constant after construction
     const std::shared_ptr<engine::Engine> engine_;  ///< shared with the store
-    const std::shared_ptr<Executor> lane_;          ///< shared with the store: a wake-up may be on its way when the store closes
+    const std::shared_ptr<Executor>
+        lane_;  ///< shared with the store: a wake-up may be on its way when the store closes
     const store::WatchRequest request_;
     const store::WatchEvents events_;
     const bool in_memory_;

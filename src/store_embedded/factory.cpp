@@ -3,8 +3,8 @@
 
 namespace {
 
-angelia::Result<std::shared_ptr<angelia::store::StoreAdapter>> open_embedded_address(const angelia::store::StoreAddress& address,
-                                                                                     const angelia::store::OpenOptions& options) {
+angelia::Result<std::shared_ptr<angelia::store::StoreAdapter>> open_embedded_address(
+    const angelia::store::StoreAddress& address, const angelia::store::OpenOptions& options) {
     return angelia::store_embedded::open_embedded(address, options);
 }
 

@@ -11,7 +11,8 @@
 
 namespace angelia::store_embedded {
 
-/// One call: the continuation sets the result, the caller waits for it. The continuation may come after the caller gave up.
+/// One call: the continuation sets the result, the caller waits for it. The continuation may come
+/// after the caller gave up.
 template <class T>
 class Waiter {
   public:
@@ -23,11 +24,14 @@ class Waiter {
             state->told.notify_one();
         };
     }
-    /// In memory the continuation has run before this is called: no waiting then. Errors: the call's, and MaxTimeMSExpired.
+    /// In memory the continuation has run before this is called: no waiting then. Errors: the
+    /// call's, and MaxTimeMSExpired.
     Result<T> wait(milliseconds timeout) {
         std::unique_lock<std::mutex> lock(state_->mutex);
         if (!state_->told.wait_for(lock, timeout, [this] { return state_->result.has_value(); })) {
-            return Error(ErrorCode::MaxTimeMSExpired, "the call did not end in " + std::to_string(timeout.count()) + " ms; whether it takes effect is open");
+            return Error(ErrorCode::MaxTimeMSExpired, "the call did not end in " +
+                                                          std::to_string(timeout.count()) +
+                                                          " ms; whether it takes effect is open");
         }
         return *std::move(state_->result);
     }

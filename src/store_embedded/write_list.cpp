@@ -25,7 +25,8 @@ Result<ConditionalWrite> to_write(const engine::Namespace& ns, const store::Upda
     write.multi = op.multi;
     write.upsert = op.upsert;
     ANGELIA_TRY_ASSIGN(query::Matcher filter, query::Matcher::parse(op.filter));
-    ANGELIA_TRY_ASSIGN(query::Update update, query::Update::parse(op.update.view(), {std::nullopt, op.multi, op.upsert}));
+    ANGELIA_TRY_ASSIGN(query::Update update,
+                       query::Update::parse(op.update.view(), {std::nullopt, op.multi, op.upsert}));
     write.filter = std::make_shared<const query::Matcher>(std::move(filter));
     write.update = std::make_shared<const query::Update>(std::move(update));
     return write;
@@ -57,8 +58,11 @@ std::vector<store::WriteError> WriteList::errors(std::vector<engine::WriteOutcom
         if (outcomes[i].error) all.push_back({positions_[i], *std::move(outcomes[i].error)});
     }
     // An ordered batch ends at its first error: what could not be parsed stands behind what ran.
-    if (!ordered_ || all.empty()) std::move(refused_.begin(), refused_.end(), std::back_inserter(all));
-    std::sort(all.begin(), all.end(), [](const store::WriteError& a, const store::WriteError& b) { return a.index < b.index; });
+    if (!ordered_ || all.empty())
+        std::move(refused_.begin(), refused_.end(), std::back_inserter(all));
+    std::sort(all.begin(), all.end(), [](const store::WriteError& a, const store::WriteError& b) {
+        return a.index < b.index;
+    });
     return all;
 }
 

@@ -1,4 +1,5 @@
-// From the port's operations to the engine's list of conditional writes, and back from outcomes to positions.
+// From the port's operations to the engine's list of conditional writes, and back from outcomes to
+// positions.
 #pragma once
 
 #include "engine/engine.h"
@@ -12,8 +13,8 @@ Result<engine::ConditionalWrite> to_write(const engine::Namespace& ns, const sto
 Result<engine::ConditionalWrite> to_write(const engine::Namespace& ns, const store::DeleteOp& op);
 engine::ConditionalWrite to_write(const engine::Namespace& ns, bson::DocumentView document);
 
-/// A batch on its way: an operation that cannot be parsed is an error at its position, as one that fails when it runs; in an ordered
-/// batch nothing behind it runs.
+/// A batch on its way: an operation that cannot be parsed is an error at its position, as one that
+/// fails when it runs; in an ordered batch nothing behind it runs.
 class WriteList {
   public:
     explicit WriteList(bool ordered) : ordered_(ordered) {}

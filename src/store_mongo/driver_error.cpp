@@ -12,25 +12,38 @@ constexpr std::size_t kReplyBytesMax = 48 * 1024 * 1024;  // MongoDB limit, "max
 
 ErrorCode code_of_driver_error(const bson_error_t& error) {
     const std::string_view text = error.message;
-    const bool either = text.find("socket error or timeout") != std::string_view::npos;  // the driver does not know which
-    const bool timeout = !either && (text.find("timed out") != std::string_view::npos || text.find("timeout") != std::string_view::npos);
+    const bool either = text.find("socket error or timeout") !=
+                        std::string_view::npos;  // the driver does not know which
+    const bool timeout = !either && (text.find("timed out") != std::string_view::npos ||
+                                     text.find("timeout") != std::string_view::npos);
     switch (error.domain) {
-        case MONGOC_ERROR_SERVER_SELECTION: return ErrorCode::HostUnreachable;
+        case MONGOC_ERROR_SERVER_SELECTION:
+            return ErrorCode::HostUnreachable;
         case MONGOC_ERROR_STREAM:
             if (error.code == MONGOC_ERROR_STREAM_NAME_RESOLUTION) return ErrorCode::HostNotFound;
             return timeout ? ErrorCode::NetworkTimeout : ErrorCode::HostUnreachable;
         case MONGOC_ERROR_CLIENT:
-            if (error.code == MONGOC_ERROR_CLIENT_AUTHENTICATE) return ErrorCode::AuthenticationFailed;
+            if (error.code == MONGOC_ERROR_CLIENT_AUTHENTICATE)
+                return ErrorCode::AuthenticationFailed;
             return ErrorCode::HostUnreachable;
         case MONGOC_ERROR_SASL:
-        case MONGOC_ERROR_SCRAM: return ErrorCode::AuthenticationFailed;
-        case MONGOC_ERROR_PROTOCOL: return ErrorCode::ProtocolError;
-        case MONGOC_ERROR_NAMESPACE: return ErrorCode::InvalidNamespace;
-        case MONGOC_ERROR_BSON: return ErrorCode::InvalidBSON;
-        case MONGOC_ERROR_COMMAND: return error.code == MONGOC_ERROR_COMMAND_INVALID_ARG ? ErrorCode::BadValue : ErrorCode::CommandFailed;
-        case MONGOC_ERROR_POOL: return ErrorCode::ExceededTimeLimit;
-        case MONGOC_ERROR_CURSOR: return ErrorCode::CursorNotFound;
-        default: return ErrorCode::OperationFailed;
+        case MONGOC_ERROR_SCRAM:
+            return ErrorCode::AuthenticationFailed;
+        case MONGOC_ERROR_PROTOCOL:
+            return ErrorCode::ProtocolError;
+        case MONGOC_ERROR_NAMESPACE:
+            return ErrorCode::InvalidNamespace;
+        case MONGOC_ERROR_BSON:
+            return ErrorCode::InvalidBSON;
+        case MONGOC_ERROR_COMMAND:
+            return error.code == MONGOC_ERROR_COMMAND_INVALID_ARG ? ErrorCode::BadValue
+                                                                  : ErrorCode::CommandFailed;
+        case MONGOC_ERROR_POOL:
+            return ErrorCode::ExceededTimeLimit;
+        case MONGOC_ERROR_CURSOR:
+            return ErrorCode::CursorNotFound;
+        default:
+            return ErrorCode::OperationFailed;
     }
 }
 
@@ -53,7 +66,8 @@ void take_details(bson::DocumentView reply, Error& error) {
 }  // namespace
 
 Result<bson::Document> take_document(const bson_t* document) {
-    const std::string_view bytes(reinterpret_cast<const char*>(bson_get_data(document)), document->len);
+    const std::string_view bytes(reinterpret_cast<const char*>(bson_get_data(document)),
+                                 document->len);
     bson::ValidateLimits limits;
     limits.bytes_max = kReplyBytesMax;
     limits.nesting_max = bson::kNestingMax + 4;  // cursor.nextBatch.0 stands around each document
@@ -64,8 +78,10 @@ Result<bson::Document> take_document(const bson_t* document) {
 
 Error from_server(bson::DocumentView reply) {
     Error error;
-    error.code = static_cast<ErrorCode>(reply["code"].to_int64().value_or(static_cast<std::int64_t>(ErrorCode::UnknownError)));
-    error.message = std::string(reply["errmsg"].get_string().value_or("the server reported an error without a text"));
+    error.code = static_cast<ErrorCode>(
+        reply["code"].to_int64().value_or(static_cast<std::int64_t>(ErrorCode::UnknownError)));
+    error.message = std::string(
+        reply["errmsg"].get_string().value_or("the server reported an error without a text"));
     take_labels(reply["errorLabels"], error);
     take_details(reply, error);
     return error;
@@ -73,7 +89,8 @@ Error from_server(bson::DocumentView reply) {
 
 Error from_driver(const bson_error_t& error, const bson_t* reply) {
     Error out;
-    const bool from_reply = error.domain == MONGOC_ERROR_SERVER || error.domain == MONGOC_ERROR_WRITE_CONCERN;
+    const bool from_reply =
+        error.domain == MONGOC_ERROR_SERVER || error.domain == MONGOC_ERROR_WRITE_CONCERN;
     out.code = from_reply ? static_cast<ErrorCode>(error.code) : code_of_driver_error(error);
     out.message = error.message;
     if (reply == nullptr) return out;
@@ -91,9 +108,11 @@ std::vector<WriteError> write_errors(bson::DocumentView reply) {
     for (const auto& [key, value] : *errors) {
         const auto one = value.get_document();
         if (!one) continue;
-        out.push_back({static_cast<std::size_t>((*one)["index"].to_int64().value_or(0)), from_server(*one)});
+        out.push_back(
+            {static_cast<std::size_t>((*one)["index"].to_int64().value_or(0)), from_server(*one)});
     }
-    std::sort(out.begin(), out.end(), [](const WriteError& a, const WriteError& b) { return a.index < b.index; });
+    std::sort(out.begin(), out.end(),
+              [](const WriteError& a, const WriteError& b) { return a.index < b.index; });
     return out;
 }
 

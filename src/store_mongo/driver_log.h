@@ -5,7 +5,8 @@
 
 namespace angelia::store::mongo {
 
-/// Sends what libmongoc logs to `log` from now on; an empty function silences it. Threads: call it before the first store is opened.
+/// Sends what libmongoc logs to `log` from now on; an empty function silences it. Threads: call it
+/// before the first store is opened.
 void set_driver_log(LogFunction log);
 
 }  // namespace angelia::store::mongo

@@ -3,9 +3,10 @@
 
 namespace {
 
-angelia::Result<std::shared_ptr<angelia::store::StoreAdapter>> open_mongo(const angelia::store::StoreAddress& address,
-                                                                          const angelia::store::OpenOptions& options) {
-    ANGELIA_TRY_ASSIGN(std::shared_ptr<angelia::store::StoreAdapter> store, angelia::store::mongo::MongoStore::open(address, options));
+angelia::Result<std::shared_ptr<angelia::store::StoreAdapter>> open_mongo(
+    const angelia::store::StoreAddress& address, const angelia::store::OpenOptions& options) {
+    ANGELIA_TRY_ASSIGN(std::shared_ptr<angelia::store::StoreAdapter> store,
+                       angelia::store::mongo::MongoStore::open(address, options));
     return store;
 }
 

@@ -1,5 +1,5 @@
-// claim() on MongoDB: one unordered bulk wins locks, one unordered bulk changes the documents whose lock was won. Why so, and what a
-// crash in between leaves: docs/decisions/0010-claim.md.
+// claim() on MongoDB: one unordered bulk wins locks, one unordered bulk changes the documents whose
+// lock was won. Why so, and what a crash in between leaves: docs/decisions/0010-claim.md.
 #include "store_mongo/mongo_store.h"
 
 #include <angelia/bson/builder.h>
@@ -13,8 +13,9 @@ namespace {
 using Candidate = ClaimRequest::Candidate;
 using Outcome = ClaimResult::Outcome;
 
-/// A lock is inserted; with take_over it is replaced if it still has its exact old values. An upsert does both: a lock that exists
-/// with other values makes it try an insert, which meets the duplicate `_id`.
+/// A lock is inserted; with take_over it is replaced if it still has its exact old values. An
+/// upsert does both: a lock that exists with other values makes it try an insert, which meets the
+/// duplicate `_id`.
 BulkOp lock_operation(const Candidate& c) {
     BulkOp op;
     if (c.take_over) {
@@ -42,8 +43,9 @@ BulkOp release_operation(const Candidate& c) {
 }
 
 template <class Make>
-Result<BulkResult> run_for(mongoc_client_t* client, const CollectionName& name, const ClaimRequest& request, const std::vector<std::size_t>& which, Make&& make,
-                           const CallOptions& options) {
+Result<BulkResult> run_for(mongoc_client_t* client, const CollectionName& name,
+                           const ClaimRequest& request, const std::vector<std::size_t>& which,
+                           Make&& make, const CallOptions& options) {
     if (which.empty()) return BulkResult{};
     std::vector<BulkOp> ops;
     for (const std::size_t i : which) ops.push_back(make(request.candidates[i]));
@@ -52,7 +54,8 @@ Result<BulkResult> run_for(mongoc_client_t* client, const CollectionName& name, 
     return run_bulk(client, name, pointers, false, options);
 }
 
-/// The values that the update sets with $set, if it has any: what tells a changed document from one that no longer matched.
+/// The values that the update sets with $set, if it has any: what tells a changed document from one
+/// that no longer matched.
 std::optional<bson::DocumentView> set_values(const Candidate& c) {
     const auto set = c.update["$set"].get_document();
     return set && !set->empty() ? set : std::nullopt;
@@ -68,7 +71,9 @@ bool shows_update(bson::DocumentView document, const Candidate& c) {
 }
 
 /// The documents of `which`, in the order of candidates; nothing for those that are gone.
-Result<std::vector<std::optional<bson::Document>>> fetch(mongoc_client_t* client, const ClaimRequest& request, const std::vector<std::size_t>& which,
+Result<std::vector<std::optional<bson::Document>>> fetch(mongoc_client_t* client,
+                                                         const ClaimRequest& request,
+                                                         const std::vector<std::size_t>& which,
                                                          const CallOptions& options) {
     bson::Builder filter;
     filter.open("_id").open_array("$in");
@@ -79,17 +84,23 @@ Result<std::vector<std::optional<bson::Document>>> fetch(mongoc_client_t* client
     find.filter = filter.take();
     ANGELIA_TRY_ASSIGN(std::vector<bson::Document> found, find_documents(client, find, options));
     std::vector<std::optional<bson::Document>> out(which.size());
-    std::sort(found.begin(), found.end(), [](const bson::Document& a, const bson::Document& b) { return bson::compare(a["_id"], b["_id"]) < 0; });
+    std::sort(found.begin(), found.end(), [](const bson::Document& a, const bson::Document& b) {
+        return bson::compare(a["_id"], b["_id"]) < 0;
+    });
     for (std::size_t k = 0; k < which.size(); ++k) {
         const bson::ValueView id = request.candidates[which[k]].lock["_id"];
-        const auto at = std::lower_bound(found.begin(), found.end(), id, [](const bson::Document& d, bson::ValueView v) { return bson::compare(d["_id"], v) < 0; });
+        const auto at = std::lower_bound(found.begin(), found.end(), id,
+                                         [](const bson::Document& d, bson::ValueView v) {
+                                             return bson::compare(d["_id"], v) < 0;
+                                         });
         if (at != found.end() && bson::equal((*at)["_id"], id)) out[k] = at->copy();
     }
     return out;
 }
 
 /// `index`: of the candidate in the bulk that `done` answers.
-void note_update(ClaimResult::Entry& entry, bool effective, const BulkResult& done, std::size_t index) {
+void note_update(ClaimResult::Entry& entry, bool effective, const BulkResult& done,
+                 std::size_t index) {
     entry.outcome = effective ? Outcome::Claimed : Outcome::Changed;
     for (const auto& error : done.errors) {
         if (error.index != index) continue;
@@ -98,31 +109,37 @@ void note_update(ClaimResult::Entry& entry, bool effective, const BulkResult& do
     }
 }
 
-/// The updates' fate is unknown: locks that we can still reach are given back, the others end with their lease.
-Result<ClaimResult> give_back_and_fail(mongoc_client_t* client, const ClaimRequest& request, const std::vector<std::size_t>& won, const CallOptions& options,
-                                       Error error) {
+/// The updates' fate is unknown: locks that we can still reach are given back, the others end with
+/// their lease.
+Result<ClaimResult> give_back_and_fail(mongoc_client_t* client, const ClaimRequest& request,
+                                       const std::vector<std::size_t>& won,
+                                       const CallOptions& options, Error error) {
     ANGELIA_TRY(run_for(client, request.locks, request, won, release_operation, options));
     return error;
 }
 
 }  // namespace
 
-Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request, const CallOptions& options) {
+Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request,
+                              const CallOptions& options) {
     ClaimResult result;
     result.entries.resize(request.candidates.size());
     std::vector<std::size_t> all(request.candidates.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
 
     // Locks. A duplicate key means that somebody else holds it.
-    ANGELIA_TRY_ASSIGN(BulkResult locked, run_for(client, request.locks, request, all, lock_operation, options));
+    ANGELIA_TRY_ASSIGN(BulkResult locked,
+                       run_for(client, request.locks, request, all, lock_operation, options));
     std::vector<bool> lost(request.candidates.size());
     for (auto& error : locked.errors) {
         if (error.index >= lost.size()) continue;
         lost[error.index] = true;
-        if (error.error.code != ErrorCode::DuplicateKey) result.entries[error.index].error = std::move(error.error);
+        if (error.error.code != ErrorCode::DuplicateKey)
+            result.entries[error.index].error = std::move(error.error);
     }
     std::vector<std::size_t> won;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(won), [&](std::size_t i) { return !lost[i]; });
+    std::copy_if(all.begin(), all.end(), std::back_inserter(won),
+                 [&](std::size_t i) { return !lost[i]; });
     if (won.empty()) return result;
 
     // Documents. Where $set gives no values to tell a changed document by, the update runs alone.
@@ -140,16 +157,20 @@ Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request, co
     auto updated = run_for(client, request.documents, request, together, update_operation, options);
     if (!updated) return give_back_and_fail(client, request, won, options, updated.error());
     const bool all_changed = updated->modified == static_cast<std::int64_t>(together.size());
-    for (std::size_t k = 0; k < together.size(); ++k) note_update(result.entries[together[k]], true, *updated, k);
+    for (std::size_t k = 0; k < together.size(); ++k)
+        note_update(result.entries[together[k]], true, *updated, k);
 
     if (request.return_documents || !all_changed) {
         ANGELIA_TRY_ASSIGN(auto documents, fetch(client, request, won, options));
         for (std::size_t k = 0; k < won.size(); ++k) {
             auto& entry = result.entries[won[k]];
             const Candidate& c = request.candidates[won[k]];
-            const bool in_doubt = !all_changed && set_values(c) && entry.outcome == Outcome::Claimed;
-            if (in_doubt && !(documents[k] && shows_update(*documents[k], c))) entry.outcome = Outcome::Changed;
-            if (entry.outcome == Outcome::Claimed && request.return_documents) entry.document = std::move(documents[k]);
+            const bool in_doubt =
+                !all_changed && set_values(c) && entry.outcome == Outcome::Claimed;
+            if (in_doubt && !(documents[k] && shows_update(*documents[k], c)))
+                entry.outcome = Outcome::Changed;
+            if (entry.outcome == Outcome::Claimed && request.return_documents)
+                entry.document = std::move(documents[k]);
         }
     }
     for (const std::size_t i : together) {

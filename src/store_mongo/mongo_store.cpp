@@ -12,7 +12,9 @@ namespace angelia::store::mongo {
 namespace {
 
 /// {maxTimeMS: ...}, so that a read ends with the call's time.
-void append_deadline(bson::Builder& b, const CallOptions& options) { b.add("maxTimeMS", static_cast<std::int64_t>(options.timeout.count())); }
+void append_deadline(bson::Builder& b, const CallOptions& options) {
+    b.add("maxTimeMS", static_cast<std::int64_t>(options.timeout.count()));
+}
 
 bson::Document index_specification(const IndexDefinition& index) {
     bson::Builder b;
@@ -26,15 +28,20 @@ bson::Document index_specification(const IndexDefinition& index) {
 }  // namespace
 
 Result<bson::Document> hello(mongoc_client_t* client) {
-    auto reply = run_command(client, "admin", bson::make("hello", std::int32_t{1}), CommandKind::Read);
+    auto reply =
+        run_command(client, "admin", bson::make("hello", std::int32_t{1}), CommandKind::Read);
     if (!reply && reply.error().code == ErrorCode::CommandNotFound) {
-        return run_command(client, "admin", bson::make("isMaster", std::int32_t{1}), CommandKind::Read);
+        return run_command(client, "admin", bson::make("isMaster", std::int32_t{1}),
+                           CommandKind::Read);
     }
     return reply;
 }
 
-Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client, const FindRequest& request, const CallOptions& options) {
-    const CollectionPtr collection(mongoc_client_get_collection(client, request.collection.db.c_str(), request.collection.collection.c_str()));
+Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client,
+                                                   const FindRequest& request,
+                                                   const CallOptions& options) {
+    const CollectionPtr collection(mongoc_client_get_collection(
+        client, request.collection.db.c_str(), request.collection.collection.c_str()));
     bson::Builder b;
     if (!request.sort.empty()) b.add("sort", request.sort);
     if (!request.projection.empty()) b.add("projection", request.projection);
@@ -43,7 +50,9 @@ Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client, cons
     append_deadline(b, options);
     const bson::Document find_options = b.take();
     const ReadPreferencePtr primary(mongoc_read_prefs_new(MONGOC_READ_PRIMARY));
-    const CursorPtr cursor(mongoc_collection_find_with_opts(collection.get(), BsonArgument(request.filter.view()), BsonArgument(find_options.view()), primary.get()));
+    const CursorPtr cursor(
+        mongoc_collection_find_with_opts(collection.get(), BsonArgument(request.filter.view()),
+                                         BsonArgument(find_options.view()), primary.get()));
     std::vector<bson::Document> out;
     const bson_t* document = nullptr;
     while (mongoc_cursor_next(cursor.get(), &document)) {
@@ -52,19 +61,29 @@ Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client, cons
     }
     bson_error_t error{};
     const bson_t* reply = nullptr;
-    if (mongoc_cursor_error_document(cursor.get(), &error, &reply)) return from_driver(error, reply);
+    if (mongoc_cursor_error_document(cursor.get(), &error, &reply))
+        return from_driver(error, reply);
     return out;
 }
 
-MongoStore::MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address, const OpenOptions& options, milliseconds reply_grace)
-    : pool_(std::move(pool)), learned_(std::make_shared<Learned>()), description_(address.describe()), database_(address.database), clock_(*options.clock),
-      log_(options.log), reply_grace_(reply_grace) {}
+MongoStore::MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address,
+                       const OpenOptions& options, milliseconds reply_grace)
+    : pool_(std::move(pool)),
+      learned_(std::make_shared<Learned>()),
+      description_(address.describe()),
+      database_(address.database),
+      clock_(*options.clock),
+      log_(options.log),
+      reply_grace_(reply_grace) {}
 
 MongoStore::~MongoStore() { (void)close(); }
 
-Result<std::shared_ptr<MongoStore>> MongoStore::open(const StoreAddress& address, const OpenOptions& options, milliseconds reply_grace) {
+Result<std::shared_ptr<MongoStore>> MongoStore::open(const StoreAddress& address,
+                                                     const OpenOptions& options,
+                                                     milliseconds reply_grace) {
     ANGELIA_TRY_ASSIGN(std::shared_ptr<ClientPool> pool, ClientPool::open(address.text, options));
-    std::shared_ptr<MongoStore> store(new MongoStore(std::move(pool), address, options, reply_grace));
+    std::shared_ptr<MongoStore> store(
+        new MongoStore(std::move(pool), address, options, reply_grace));
     const auto alive = store->with_client<bson::Document>({}, [](mongoc_client_t* client) {
         return run_command(client, "admin", bson::make("ping", std::int32_t{1}), CommandKind::Read);
     });
@@ -76,29 +95,38 @@ Result<std::shared_ptr<MongoStore>> MongoStore::open(const StoreAddress& address
     return store;
 }
 
-Result<std::vector<bson::Document>> MongoStore::find(const FindRequest& request, const CallOptions& options) {
-    return with_client<std::vector<bson::Document>>(options, [&](mongoc_client_t* client) { return find_documents(client, request, options); });
+Result<std::vector<bson::Document>> MongoStore::find(const FindRequest& request,
+                                                     const CallOptions& options) {
+    return with_client<std::vector<bson::Document>>(
+        options, [&](mongoc_client_t* client) { return find_documents(client, request, options); });
 }
 
-Result<std::int64_t> MongoStore::count(const CollectionName& name, bson::DocumentView filter, const CallOptions& options) {
+Result<std::int64_t> MongoStore::count(const CollectionName& name, bson::DocumentView filter,
+                                       const CallOptions& options) {
     return with_client<std::int64_t>(options, [&](mongoc_client_t* client) -> Result<std::int64_t> {
-        const CollectionPtr collection(mongoc_client_get_collection(client, name.db.c_str(), name.collection.c_str()));
+        const CollectionPtr collection(
+            mongoc_client_get_collection(client, name.db.c_str(), name.collection.c_str()));
         bson::Builder b;
         append_deadline(b, options);
         const bson::Document count_options = b.take();
         ReplyBson reply;
         bson_error_t error{};
-        const std::int64_t n = mongoc_collection_count_documents(collection.get(), BsonArgument(filter), BsonArgument(count_options.view()), nullptr, reply.out(), &error);
+        const std::int64_t n = mongoc_collection_count_documents(
+            collection.get(), BsonArgument(filter), BsonArgument(count_options.view()), nullptr,
+            reply.out(), &error);
         if (n < 0) return from_driver(error, reply.get());
         return n;
     });
 }
 
 Result<ClaimResult> MongoStore::claim(ClaimRequest request, const CallOptions& options) {
-    return with_client<ClaimResult>(options, [&](mongoc_client_t* client) { return run_claim(client, request, options); });
+    return with_client<ClaimResult>(
+        options, [&](mongoc_client_t* client) { return run_claim(client, request, options); });
 }
 
-Result<void> MongoStore::ensure_indexes(const CollectionName& name, std::vector<IndexDefinition> indexes, const CallOptions& options) {
+Result<void> MongoStore::ensure_indexes(const CollectionName& name,
+                                        std::vector<IndexDefinition> indexes,
+                                        const CallOptions& options) {
     return with_client<void>(options, [&](mongoc_client_t* client) -> Result<void> {
         bson::Builder b;
         b.add("createIndexes", name.collection).open_array("indexes");
@@ -111,19 +139,22 @@ Result<void> MongoStore::ensure_indexes(const CollectionName& name, std::vector<
 
 Result<void> MongoStore::drop(const CollectionName& name, const CallOptions& options) {
     return with_client<void>(options, [&](mongoc_client_t* client) -> Result<void> {
-        const auto done = run_command(client, name.db, bson::make("drop", name.collection), CommandKind::Write);
+        const auto done =
+            run_command(client, name.db, bson::make("drop", name.collection), CommandKind::Write);
         if (!done && done.error().code != ErrorCode::NamespaceNotFound) return done.error();
         return {};
     });
 }
 
-Result<std::vector<std::string>> MongoStore::list_collections(std::string_view db, const CallOptions& options) {
+Result<std::vector<std::string>> MongoStore::list_collections(std::string_view db,
+                                                              const CallOptions& options) {
     using Names = std::vector<std::string>;
     const std::string name(db);
     return with_client<Names>(options, [&](mongoc_client_t* client) -> Result<Names> {
         const DatabasePtr database(mongoc_client_get_database(client, name.c_str()));
         const bson::Document only_names = bson::make("nameOnly", true);
-        const CursorPtr cursor(mongoc_database_find_collections_with_opts(database.get(), BsonArgument(only_names.view())));
+        const CursorPtr cursor(mongoc_database_find_collections_with_opts(
+            database.get(), BsonArgument(only_names.view())));
         Names names;
         const bson_t* document = nullptr;
         while (mongoc_cursor_next(cursor.get(), &document)) {
@@ -132,7 +163,8 @@ Result<std::vector<std::string>> MongoStore::list_collections(std::string_view d
         }
         bson_error_t error{};
         const bson_t* reply = nullptr;
-        if (mongoc_cursor_error_document(cursor.get(), &error, &reply)) return from_driver(error, reply);
+        if (mongoc_cursor_error_document(cursor.get(), &error, &reply))
+            return from_driver(error, reply);
         std::sort(names.begin(), names.end());
         return names;
     });
@@ -140,7 +172,8 @@ Result<std::vector<std::string>> MongoStore::list_collections(std::string_view d
 
 Result<std::unique_ptr<Watch>> MongoStore::watch(WatchRequest request, WatchEvents events) {
     if (pool_->closed()) return {ErrorCode::ShutdownInProgress, "the store was closed"};
-    auto loop = std::make_shared<WatchLoop>(pool_, learned_, clock_, log_, reply_grace_, std::move(request), std::move(events));
+    auto loop = std::make_shared<WatchLoop>(pool_, learned_, clock_, log_, reply_grace_,
+                                            std::move(request), std::move(events));
     ANGELIA_TRY(loop->start());
     {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -155,7 +188,8 @@ Result<ServerTime> MongoStore::server_time(const CallOptions& options) {
     return with_client<ServerTime>(options, [&](mongoc_client_t* client) -> Result<ServerTime> {
         const SteadyTime before = clock_.steady_now();
         ANGELIA_TRY_ASSIGN(const bson::Document reply, hello(client));
-        const auto round_trip = std::chrono::duration_cast<microseconds>(clock_.steady_now() - before);
+        const auto round_trip =
+            std::chrono::duration_cast<microseconds>(clock_.steady_now() - before);
         const auto now = reply["localTime"].get_date();
         if (!now) return {ErrorCode::OperationFailed, "the server's hello names no localTime"};
         return ServerTime{*now, round_trip};
@@ -167,7 +201,10 @@ Result<Capabilities> MongoStore::capabilities() {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (capabilities_) return *capabilities_;
     }
-    ANGELIA_TRY_ASSIGN(Capabilities probed, with_client<Capabilities>({}, [&](mongoc_client_t* client) { return probe_capabilities(client, database_, *learned_); }));
+    ANGELIA_TRY_ASSIGN(Capabilities probed,
+                       with_client<Capabilities>({}, [&](mongoc_client_t* client) {
+                           return probe_capabilities(client, database_, *learned_);
+                       }));
     const std::lock_guard<std::mutex> lock(mutex_);
     capabilities_ = probed;
     return probed;
@@ -175,7 +212,10 @@ Result<Capabilities> MongoStore::capabilities() {
 
 Result<std::unique_ptr<Session>> MongoStore::start_session() { return sessions_refused(); }
 
-Result<void> MongoStore::with_transaction(const std::function<Result<void>(Session&)>&, const CallOptions&) { return transactions_refused(); }
+Result<void> MongoStore::with_transaction(const std::function<Result<void>(Session&)>&,
+                                          const CallOptions&) {
+    return transactions_refused();
+}
 
 std::unique_ptr<Diagnostics> MongoStore::diagnostics() { return make_diagnostics(pool_); }
 

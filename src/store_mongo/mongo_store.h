@@ -16,48 +16,63 @@ class WatchLoop;
 
 /// What trying has taught about the server; shared by the adapter and its watches. Threads: safe.
 struct Learned {
-    std::atomic<bool> start_after{true};    ///< until a server refuses it
+    std::atomic<bool> start_after{true};  ///< until a server refuses it
 };
 
-/// How much longer than the server may wait the reply to a getMore may take; then the connection is given up. Tests make it short.
+/// How much longer than the server may wait the reply to a getMore may take; then the connection is
+/// given up. Tests make it short.
 inline constexpr milliseconds kReplyGrace{10'000};
 
-/// `CallOptions::timeout` bounds reads (maxTimeMS), waiting for majority (wtimeout) and waiting for a connection; a server that stops
-/// answering is noticed after the address's socketTimeoutMS, 40 s unless it says otherwise. Threads: safe.
+/// `CallOptions::timeout` bounds reads (maxTimeMS), waiting for majority (wtimeout) and waiting for
+/// a connection; a server that stops answering is noticed after the address's socketTimeoutMS, 40 s
+/// unless it says otherwise. Threads: safe.
 class MongoStore final : public StoreAdapter {
   public:
-    /// Connects and asks for a sign of life. Errors: FailedToParse (bad address), HostUnreachable, AuthenticationFailed.
-    static Result<std::shared_ptr<MongoStore>> open(const StoreAddress& address, const OpenOptions& options, milliseconds reply_grace = kReplyGrace);
+    /// Connects and asks for a sign of life. Errors: FailedToParse (bad address), HostUnreachable,
+    /// AuthenticationFailed.
+    static Result<std::shared_ptr<MongoStore>> open(const StoreAddress& address,
+                                                    const OpenOptions& options,
+                                                    milliseconds reply_grace = kReplyGrace);
     ~MongoStore() override;
 
-    Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>, bool ordered, const CallOptions&) override;
+    Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>,
+                                bool ordered, const CallOptions&) override;
     Result<std::vector<bson::Document>> find(const FindRequest&, const CallOptions&) override;
-    Result<UpdateResult> update(const CollectionName&, std::vector<UpdateOp>, bool ordered, const CallOptions&) override;
-    Result<std::optional<bson::Document>> find_and_modify(FindAndModifyRequest, const CallOptions&) override;
-    Result<DeleteResult> remove(const CollectionName&, std::vector<DeleteOp>, bool ordered, const CallOptions&) override;
+    Result<UpdateResult> update(const CollectionName&, std::vector<UpdateOp>, bool ordered,
+                                const CallOptions&) override;
+    Result<std::optional<bson::Document>> find_and_modify(FindAndModifyRequest,
+                                                          const CallOptions&) override;
+    Result<DeleteResult> remove(const CollectionName&, std::vector<DeleteOp>, bool ordered,
+                                const CallOptions&) override;
     Result<BulkResult> bulk_write(std::vector<BulkOp>, bool ordered, const CallOptions&) override;
     Result<ClaimResult> claim(ClaimRequest, const CallOptions&) override;
-    Result<std::int64_t> count(const CollectionName&, bson::DocumentView filter, const CallOptions&) override;
-    Result<void> ensure_indexes(const CollectionName&, std::vector<IndexDefinition>, const CallOptions&) override;
+    Result<std::int64_t> count(const CollectionName&, bson::DocumentView filter,
+                               const CallOptions&) override;
+    Result<void> ensure_indexes(const CollectionName&, std::vector<IndexDefinition>,
+                                const CallOptions&) override;
     Result<void> drop(const CollectionName&, const CallOptions&) override;
-    Result<std::vector<std::string>> list_collections(std::string_view db, const CallOptions&) override;
+    Result<std::vector<std::string>> list_collections(std::string_view db,
+                                                      const CallOptions&) override;
     Result<std::unique_ptr<Watch>> watch(WatchRequest, WatchEvents) override;
     Result<ServerTime> server_time(const CallOptions&) override;
     Result<Capabilities> capabilities() override;
     Result<std::unique_ptr<Session>> start_session() override;
-    Result<void> with_transaction(const std::function<Result<void>(Session&)>&, const CallOptions&) override;
+    Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
+                                  const CallOptions&) override;
     std::unique_ptr<Diagnostics> diagnostics() override;
     std::string describe() const override { return description_; }
     Result<void> close() override;
 
   private:
-    MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address, const OpenOptions& options, milliseconds reply_grace);
+    MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address,
+               const OpenOptions& options, milliseconds reply_grace);
     /// Runs `work` with a client; an error after close() reads ShutdownInProgress.
     template <class T, class Work>
     Result<T> with_client(const CallOptions& options, Work&& work);
 
     // constant after construction
-    const std::shared_ptr<ClientPool> pool_;       ///< shared with calls and watches, which may end later
+    const std::shared_ptr<ClientPool>
+        pool_;  ///< shared with calls and watches, which may end later
     const std::shared_ptr<Learned> learned_;
     const std::string description_;
     const std::string database_;
@@ -74,7 +89,9 @@ template <class T, class Work>
 Result<T> MongoStore::with_client(const CallOptions& options, Work&& work) {
     ANGELIA_TRY_ASSIGN(PooledClient client, pool_->borrow(options.timeout));
     Result<T> result = work(client.get());
-    if (!result && pool_->closed()) return {ErrorCode::ShutdownInProgress, "the store was closed during the call: " + result.error().message};
+    if (!result && pool_->closed())
+        return {ErrorCode::ShutdownInProgress,
+                "the store was closed during the call: " + result.error().message};
     return result;
 }
 
@@ -84,12 +101,18 @@ Result<T> MongoStore::with_client(const CallOptions& options, Work&& work) {
 bson::Document write_options(const CallOptions& options);
 /// Waiting for majority ends with the call's time.
 void append_write_concern(bson::Builder& options, const CallOptions& call);
-Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client, const FindRequest& request, const CallOptions& options);
+Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client,
+                                                   const FindRequest& request,
+                                                   const CallOptions& options);
 /// One bulk over one collection.
-Result<BulkResult> run_bulk(mongoc_client_t* client, const CollectionName& name, std::span<const BulkOp* const> ops, bool ordered, const CallOptions& options,
+Result<BulkResult> run_bulk(mongoc_client_t* client, const CollectionName& name,
+                            std::span<const BulkOp* const> ops, bool ordered,
+                            const CallOptions& options,
                             std::vector<std::pair<std::size_t, bson::Value>>* upserted = nullptr);
-Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request, const CallOptions& options);
-Result<Capabilities> probe_capabilities(mongoc_client_t* client, const std::string& database, Learned& learned);
+Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request,
+                              const CallOptions& options);
+Result<Capabilities> probe_capabilities(mongoc_client_t* client, const std::string& database,
+                                        Learned& learned);
 std::unique_ptr<Diagnostics> make_diagnostics(std::shared_ptr<ClientPool> pool);
 /// hello, or isMaster where hello is not known.
 Result<bson::Document> hello(mongoc_client_t* client);

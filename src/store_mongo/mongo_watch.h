@@ -1,5 +1,6 @@
-// Watching with raw aggregate and getMore commands, one thread and one connection for each stream. Why not the driver's change
-// stream: docs/decisions/0011-watching-with-raw-commands.md. The rules about tokens are in watch_position.h, free of I/O.
+// Watching with raw aggregate and getMore commands, one thread and one connection for each stream.
+// Why not the driver's change stream: docs/decisions/0011-watching-with-raw-commands.md. The rules
+// about tokens are in watch_position.h, free of I/O.
 #pragma once
 
 #include "store_mongo/client_pool.h"
@@ -11,16 +12,19 @@
 
 namespace angelia::store::mongo {
 
-/// One stream: opens, reads, reopens until closed. Threads: safe; callbacks run on the loop's own thread.
+/// One stream: opens, reads, reopens until closed. Threads: safe; callbacks run on the loop's own
+/// thread.
 class WatchLoop : public std::enable_shared_from_this<WatchLoop> {
   public:
-    WatchLoop(std::shared_ptr<ClientPool> pool, std::shared_ptr<Learned> learned, const Clock& clock, LogFunction log, milliseconds reply_grace, WatchRequest request,
+    WatchLoop(std::shared_ptr<ClientPool> pool, std::shared_ptr<Learned> learned,
+              const Clock& clock, LogFunction log, milliseconds reply_grace, WatchRequest request,
               WatchEvents events);
 
     /// Errors: OperationFailed (no thread to be had).
     Result<void> start();
-    /// No callback runs after it. Wakes the thread: a read that waits at the server is ended by killing its cursor from another
-    /// connection. Returns when the thread has ended, or after a second: a thread that a stalled server holds ends at its read deadline.
+    /// No callback runs after it. Wakes the thread: a read that waits at the server is ended by
+    /// killing its cursor from another connection. Returns when the thread has ended, or after a
+    /// second: a thread that a stalled server holds ends at its read deadline.
     void close();
     static void close_all(const std::vector<std::weak_ptr<WatchLoop>>& loops);
     bool live() const;
@@ -50,7 +54,8 @@ class WatchLoop : public std::enable_shared_from_this<WatchLoop> {
     // only the loop's thread
     WatchPosition position_;
     std::thread::id thread_id_;
-    // held while a callback runs, so that close() can wait for it; recursive: close() inside a callback
+    // held while a callback runs, so that close() can wait for it; recursive: close() inside a
+    // callback
     std::recursive_mutex running_;
     // guarded by mutex_
     mutable std::mutex mutex_;
@@ -59,7 +64,7 @@ class WatchLoop : public std::enable_shared_from_this<WatchLoop> {
     bool ended_ = false;
     bool up_ = false;
     SteadyTime last_reply_;
-    std::int64_t cursor_ = 0;          ///< open at the server
+    std::int64_t cursor_ = 0;  ///< open at the server
 };
 
 class WatchHandle final : public Watch {

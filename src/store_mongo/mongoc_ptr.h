@@ -22,12 +22,18 @@ using ClientPtr = std::unique_ptr<mongoc_client_t, DestroyWith<&mongoc_client_de
 using CollectionPtr = std::unique_ptr<mongoc_collection_t, DestroyWith<&mongoc_collection_destroy>>;
 using DatabasePtr = std::unique_ptr<mongoc_database_t, DestroyWith<&mongoc_database_destroy>>;
 using CursorPtr = std::unique_ptr<mongoc_cursor_t, DestroyWith<&mongoc_cursor_destroy>>;
-using BulkPtr = std::unique_ptr<mongoc_bulk_operation_t, DestroyWith<&mongoc_bulk_operation_destroy>>;
-using SessionPtr = std::unique_ptr<mongoc_client_session_t, DestroyWith<&mongoc_client_session_destroy>>;
-using SessionOptionsPtr = std::unique_ptr<mongoc_session_opt_t, DestroyWith<&mongoc_session_opts_destroy>>;
-using FindAndModifyOptionsPtr = std::unique_ptr<mongoc_find_and_modify_opts_t, DestroyWith<&mongoc_find_and_modify_opts_destroy>>;
-using ReadPreferencePtr = std::unique_ptr<mongoc_read_prefs_t, DestroyWith<&mongoc_read_prefs_destroy>>;
-using ServerDescriptionPtr = std::unique_ptr<mongoc_server_description_t, DestroyWith<&mongoc_server_description_destroy>>;
+using BulkPtr =
+    std::unique_ptr<mongoc_bulk_operation_t, DestroyWith<&mongoc_bulk_operation_destroy>>;
+using SessionPtr =
+    std::unique_ptr<mongoc_client_session_t, DestroyWith<&mongoc_client_session_destroy>>;
+using SessionOptionsPtr =
+    std::unique_ptr<mongoc_session_opt_t, DestroyWith<&mongoc_session_opts_destroy>>;
+using FindAndModifyOptionsPtr = std::unique_ptr<mongoc_find_and_modify_opts_t,
+                                                DestroyWith<&mongoc_find_and_modify_opts_destroy>>;
+using ReadPreferencePtr =
+    std::unique_ptr<mongoc_read_prefs_t, DestroyWith<&mongoc_read_prefs_destroy>>;
+using ServerDescriptionPtr =
+    std::unique_ptr<mongoc_server_description_t, DestroyWith<&mongoc_server_description_destroy>>;
 
 /// Our document as an argument of the driver; owns nothing, so the document must outlive it.
 class BsonArgument {
@@ -42,7 +48,8 @@ class BsonArgument {
     bson_t bson_;
 };
 
-/// A reply the driver fills. It is initialised even by calls that fail, so it must always be destroyed.
+/// A reply the driver fills. It is initialised even by calls that fail, so it must always be
+/// destroyed.
 class ReplyBson {
   public:
     ReplyBson() { bson_init(&bson_); }

@@ -6,19 +6,23 @@ namespace angelia::store::mongo {
 namespace {
 
 bool is_history_lost(const Error& error) {
-    return error.code == ErrorCode::ChangeStreamHistoryLost || error.message.find("ChangeStreamHistoryLost") != std::string::npos ||
+    return error.code == ErrorCode::ChangeStreamHistoryLost ||
+           error.message.find("ChangeStreamHistoryLost") != std::string::npos ||
            error.message.find("resume point may no longer be in the oplog") != std::string::npos;
 }
 
 /// Trying again with the same token would fail for ever.
 bool token_is_dead(const Error& error) {
-    return is_history_lost(error) || error.code == ErrorCode::InvalidResumeToken || error.code == ErrorCode::ChangeStreamFatalError ||
+    return is_history_lost(error) || error.code == ErrorCode::InvalidResumeToken ||
+           error.code == ErrorCode::ChangeStreamFatalError ||
            error.has_label("NonResumableChangeStreamError");
 }
 
 bool is_unsupported(const Error& error) {
-    return error.code == ErrorCode::Location40573 || error.message.find("only supported on replica sets") != std::string::npos ||
-           (error.code == ErrorCode::Location40324 && error.message.find("$changeStream") != std::string::npos);
+    return error.code == ErrorCode::Location40573 ||
+           error.message.find("only supported on replica sets") != std::string::npos ||
+           (error.code == ErrorCode::Location40324 &&
+            error.message.find("$changeStream") != std::string::npos);
 }
 
 }  // namespace
@@ -43,9 +47,12 @@ void WatchPosition::established(bson::DocumentView reply) {
     start_at_ = reply["operationTime"].get_timestamp();
 }
 
-bson::Document WatchPosition::token_of(bson::DocumentView cursor, bson::DocumentView last_event) const {
-    if (const auto batch_token = cursor["postBatchResumeToken"].get_document()) return bson::Document(*batch_token);
-    if (const auto event_token = last_event["_id"].get_document()) return bson::Document(*event_token);
+bson::Document WatchPosition::token_of(bson::DocumentView cursor,
+                                       bson::DocumentView last_event) const {
+    if (const auto batch_token = cursor["postBatchResumeToken"].get_document())
+        return bson::Document(*batch_token);
+    if (const auto event_token = last_event["_id"].get_document())
+        return bson::Document(*event_token);
     return token_ ? token_->copy() : bson::Document();
 }
 
@@ -62,7 +69,8 @@ WatchPosition::Verdict WatchPosition::failed(const Error& error) {
         verdict.fatal = true;
         return verdict;
     }
-    if (error.code == ErrorCode::Location40415 && error.message.find("startAfter") != std::string::npos) {
+    if (error.code == ErrorCode::Location40415 &&
+        error.message.find("startAfter") != std::string::npos) {
         verdict.start_after_unknown = true;
         return verdict;
     }

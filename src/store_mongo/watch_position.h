@@ -1,4 +1,5 @@
-// Where a stream stands and how it goes on after a failure: the rules that keep messages from being lost, without any I/O.
+// Where a stream stands and how it goes on after a failure: the rules that keep messages from being
+// lost, without any I/O.
 #pragma once
 
 #include <angelia/base/result.h>
@@ -18,22 +19,26 @@ class WatchPosition {
   public:
     explicit WatchPosition(const WatchRequest& request);
 
-    /// The $changeStream stage for the next attempt. `start_after`: the server knows startAfter, which also accepts the token of an invalidate.
+    /// The $changeStream stage for the next attempt. `start_after`: the server knows startAfter,
+    /// which also accepts the token of an invalidate.
     bson::Document stage(bool update_lookup, bool start_after) const;
     /// True when the next start cannot promise that nothing was missed.
     bool gap() const { return !token_ && !start_at_; }
     bool has_token() const { return token_.has_value(); }
 
-    /// An attempt succeeded: `reply` is the answer to aggregate. Its operationTime is the position until there is a token.
+    /// An attempt succeeded: `reply` is the answer to aggregate. Its operationTime is the position
+    /// until there is a token.
     void established(bson::DocumentView reply);
-    /// All events of a batch were handed over: only now its token counts. `cursor`: the reply's cursor document; `last_event`: empty when there was none.
+    /// All events of a batch were handed over: only now its token counts. `cursor`: the reply's
+    /// cursor document; `last_event`: empty when there was none.
     void handed_over(bson::DocumentView cursor, bson::DocumentView last_event);
-    /// The token to tell the owner with a batch: the one handed_over() would adopt, or the present one.
+    /// The token to tell the owner with a batch: the one handed_over() would adopt, or the present
+    /// one.
     bson::Document token_of(bson::DocumentView cursor, bson::DocumentView last_event) const;
 
     /// What an error means for the next attempt.
     struct Verdict {
-        bool fatal = false;            ///< change streams do not exist here
+        bool fatal = false;                ///< change streams do not exist here
         bool start_after_unknown = false;  ///< try again with resumeAfter, at once
         milliseconds pause{0};
     };

@@ -10,7 +10,9 @@ namespace {
 
 bson::Document parse(std::string_view text) { return bson::from_json(text).value_or_throw(); }
 
-std::string stage(const WatchPosition& position, bool start_after = false) { return bson::to_json(position.stage(false, start_after)); }
+std::string stage(const WatchPosition& position, bool start_after = false) {
+    return bson::to_json(position.stage(false, start_after));
+}
 
 WatchRequest resume_after(std::string_view token) {
     WatchRequest request;
@@ -25,7 +27,8 @@ TEST(WatchPosition, FreshStreamStartsNowWithAGap) {
 }
 
 TEST(WatchPosition, AsksForLookupsWhenWanted) {
-    EXPECT_EQ(bson::to_json(WatchPosition{WatchRequest()}.stage(true, false)), R"({"$changeStream":{"fullDocument":"updateLookup"}})");
+    EXPECT_EQ(bson::to_json(WatchPosition{WatchRequest()}.stage(true, false)),
+              R"({"$changeStream":{"fullDocument":"updateLookup"}})");
 }
 
 TEST(WatchPosition, GoesOnAfterTheTokenGiven) {
@@ -38,7 +41,8 @@ TEST(WatchPosition, GoesOnAfterTheTokenGiven) {
 TEST(WatchPosition, OperationTimeOfTheOpeningServesUntilThereIsAToken) {
     WatchPosition position{WatchRequest()};
     position.established(bson::make("operationTime", bson::Timestamp{7, 1}));
-    EXPECT_EQ(stage(position), R"({"$changeStream":{"startAtOperationTime":{"$timestamp":{"t":7,"i":1}}}})");
+    EXPECT_EQ(stage(position),
+              R"({"$changeStream":{"startAtOperationTime":{"$timestamp":{"t":7,"i":1}}}})");
     EXPECT_FALSE(position.gap());
     position.handed_over(parse(R"({"postBatchResumeToken": {"_data": "08"}})"), {});
     EXPECT_EQ(stage(position), R"({"$changeStream":{"resumeAfter":{"_data":"08"}}})");
@@ -55,19 +59,24 @@ TEST(WatchPosition, WithoutBatchTokensTheLastEventCounts) {
     position.handed_over(parse("{}"), parse(R"({"_id": {"_data": "07"}})"));
     EXPECT_EQ(stage(position), R"({"$changeStream":{"resumeAfter":{"_data":"07"}}})");
     position.handed_over(parse("{}"), {});
-    EXPECT_EQ(stage(position), R"({"$changeStream":{"resumeAfter":{"_data":"07"}}})") << "an empty batch without a token changes nothing";
+    EXPECT_EQ(stage(position), R"({"$changeStream":{"resumeAfter":{"_data":"07"}}})")
+        << "an empty batch without a token changes nothing";
 }
 
 TEST(WatchPosition, AskingForABatchTokenAdoptsNothing) {
     WatchPosition position{resume_after(R"({"_data": "05"})")};
-    EXPECT_EQ(bson::to_json(position.token_of(parse(R"({"postBatchResumeToken": {"_data": "09"}})"), {})), R"({"_data":"09"})");
+    EXPECT_EQ(
+        bson::to_json(position.token_of(parse(R"({"postBatchResumeToken": {"_data": "09"}})"), {})),
+        R"({"_data":"09"})");
     EXPECT_EQ(stage(position), R"({"$changeStream":{"resumeAfter":{"_data":"05"}}})");
 }
 
 TEST(WatchPosition, LostHistoryDropsTheTokenForGoodAndPauses) {
-    for (const Error& error : {Error{ErrorCode::ChangeStreamHistoryLost, "gone"},
-                               Error{ErrorCode::OperationFailed, "the resume point may no longer be in the oplog."},
-                               Error{ErrorCode::InvalidResumeToken, "bad token"}, Error{ErrorCode::ChangeStreamFatalError, "_id removed"}}) {
+    for (const Error& error :
+         {Error{ErrorCode::ChangeStreamHistoryLost, "gone"},
+          Error{ErrorCode::OperationFailed, "the resume point may no longer be in the oplog."},
+          Error{ErrorCode::InvalidResumeToken, "bad token"},
+          Error{ErrorCode::ChangeStreamFatalError, "_id removed"}}) {
         WatchPosition position{resume_after(R"({"_data": "05"})")};
         const auto verdict = position.failed(error);
         EXPECT_EQ(verdict.pause, milliseconds(1000)) << error.to_string();
@@ -81,7 +90,8 @@ TEST(WatchPosition, OtherErrorsKeepTheTokenAndPauseLongerEachTime) {
     WatchPosition position{resume_after(R"({"_data": "05"})")};
     std::string pauses;
     for (int i = 0; i < 7; ++i) {
-        const auto verdict = position.failed({i % 2 == 0 ? ErrorCode::HostUnreachable : ErrorCode::PrimarySteppedDown, "failover"});
+        const auto verdict = position.failed(
+            {i % 2 == 0 ? ErrorCode::HostUnreachable : ErrorCode::PrimarySteppedDown, "failover"});
         pauses += std::to_string(verdict.pause.count()) + " ";
         EXPECT_FALSE(verdict.fatal);
     }
@@ -93,15 +103,18 @@ TEST(WatchPosition, OtherErrorsKeepTheTokenAndPauseLongerEachTime) {
 
 TEST(WatchPosition, UnknownStartAfterIsNoFailure) {
     WatchPosition position{resume_after(R"({"_data": "05"})")};
-    const auto verdict = position.failed({ErrorCode::Location40415, "BSON field '$changeStream.startAfter' is an unknown field"});
+    const auto verdict = position.failed(
+        {ErrorCode::Location40415, "BSON field '$changeStream.startAfter' is an unknown field"});
     EXPECT_TRUE(verdict.start_after_unknown);
     EXPECT_FALSE(verdict.fatal);
     EXPECT_TRUE(position.has_token());
 }
 
 TEST(WatchPosition, WithoutChangeStreamsItIsFatal) {
-    for (const Error& error : {Error{ErrorCode::Location40573, "The $changeStream stage is only supported on replica sets"},
-                               Error{ErrorCode::Location40324, "Unrecognized pipeline stage name: '$changeStream'"}}) {
+    for (const Error& error :
+         {Error{ErrorCode::Location40573,
+                "The $changeStream stage is only supported on replica sets"},
+          Error{ErrorCode::Location40324, "Unrecognized pipeline stage name: '$changeStream'"}}) {
         EXPECT_TRUE(WatchPosition{WatchRequest()}.failed(error).fatal) << error.to_string();
     }
 }

@@ -20,17 +20,25 @@ std::string little_endian(T value) {
 /// A message of any opcode with a correct length.
 std::string framed(std::int32_t op_code, std::string_view payload) {
     std::string bytes = little_endian(static_cast<std::int32_t>(kHeaderBytes + payload.size()));
-    bytes += little_endian(std::int32_t{7}) + little_endian(std::int32_t{0}) + little_endian(op_code);
+    bytes +=
+        little_endian(std::int32_t{7}) + little_endian(std::int32_t{0}) + little_endian(op_code);
     return bytes.append(payload);
 }
 
-std::string op_msg(std::uint32_t flags, std::string_view sections) { return framed(opcode::kMessage, little_endian(flags).append(sections)); }
-std::string body_section(const bson::Document& body) { return std::string(1, '\0').append(body.bytes()); }
-std::string sequence_section(std::int32_t size, std::string_view rest) { return std::string(1, '\1').append(little_endian(size)).append(rest); }
+std::string op_msg(std::uint32_t flags, std::string_view sections) {
+    return framed(opcode::kMessage, little_endian(flags).append(sections));
+}
+std::string body_section(const bson::Document& body) {
+    return std::string(1, '\0').append(body.bytes());
+}
+std::string sequence_section(std::int32_t size, std::string_view rest) {
+    return std::string(1, '\1').append(little_endian(size)).append(rest);
+}
 std::string op_query(std::string_view ns, const bson::Document& query) {
     std::string payload = little_endian(std::int32_t{4}).append(ns);
     payload.push_back('\0');
-    return framed(opcode::kQuery, payload + little_endian(std::int32_t{0}) + little_endian(std::int32_t{-1}) + std::string(query.bytes()));
+    return framed(opcode::kQuery, payload + little_endian(std::int32_t{0}) +
+                                      little_endian(std::int32_t{-1}) + std::string(query.bytes()));
 }
 
 TEST(Codec, ReadsBodyAndSequencesInAnyOrder) {
@@ -38,7 +46,9 @@ TEST(Codec, ReadsBodyAndSequencesInAnyOrder) {
     const auto first = bson::make("_id", std::int32_t{1});
     const auto second = bson::make("_id", std::int32_t{2});
     const std::string documents = std::string(first.bytes()).append(second.bytes());
-    const std::string sequence = sequence_section(static_cast<std::int32_t>(4 + 10 + documents.size()), std::string("documents\0", 10) + documents);
+    const std::string sequence =
+        sequence_section(static_cast<std::int32_t>(4 + 10 + documents.size()),
+                         std::string("documents\0", 10) + documents);
     const std::string bytes = op_msg(0, sequence + body_section(body));
 
     const Message message = parse_message(bytes);
@@ -55,7 +65,9 @@ TEST(Codec, ReadsBodyAndSequencesInAnyOrder) {
 TEST(Codec, ReadsWhatItEncodes) {
     const auto body = bson::make("insert", "c", "$db", "app");
     const auto document = bson::make("x", "y");
-    const std::string bytes = encode_request(42, flag::kChecksumPresent | flag::kMoreToCome | flag::kExhaustAllowed, body, {{"documents", {document.view()}}});
+    const std::string bytes =
+        encode_request(42, flag::kChecksumPresent | flag::kMoreToCome | flag::kExhaustAllowed, body,
+                       {{"documents", {document.view()}}});
 
     const Message message = parse_message(bytes);
 
@@ -81,7 +93,8 @@ TEST(Codec, ReadsLegacyHello) {
 }
 
 TEST(Codec, UnwrapsLegacyQueries) {
-    const auto wrapped = bson::make("$query", bson::make("hello", std::int32_t{1}), "$readPreference", bson::make("mode", "primary"));
+    const auto wrapped = bson::make("$query", bson::make("hello", std::int32_t{1}),
+                                    "$readPreference", bson::make("mode", "primary"));
     const std::string bytes = op_query("admin.$cmd", wrapped);
     const Message message = parse_message(bytes);
     ASSERT_FALSE(message.error.has_value());
@@ -104,7 +117,8 @@ std::string with_wrong_checksum() {
 
 std::string many_sequences() {
     std::string sections = body_section(ping_body());
-    for (std::size_t i = 0; i <= kSequencesMax; ++i) sections += sequence_section(6, std::string(1, static_cast<char>('a' + i)) + '\0');
+    for (std::size_t i = 0; i <= kSequencesMax; ++i)
+        sections += sequence_section(6, std::string(1, static_cast<char>('a' + i)) + '\0');
     return op_msg(0, sections);
 }
 
@@ -134,31 +148,67 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refused{"no flags", framed(opcode::kMessage, "ab"), ErrorCode::FailedToParse, false},
         Refused{"no sections", op_msg(0, ""), ErrorCode::FailedToParse, false},
-        Refused{"unknown section kind", op_msg(0, body_section(ping_body()) + '\2'), ErrorCode::FailedToParse, false},
-        Refused{"two bodies", op_msg(0, body_section(ping_body()) + body_section(ping_body())), ErrorCode::FailedToParse, false},
-        Refused{"only a sequence", op_msg(0, sequence_section(6, std::string("d\0", 2))), ErrorCode::FailedToParse, false},
-        Refused{"empty body", op_msg(0, body_section(bson::Document())), ErrorCode::FailedToParse, false},
+        Refused{"unknown section kind", op_msg(0, body_section(ping_body()) + '\2'),
+                ErrorCode::FailedToParse, false},
+        Refused{"two bodies", op_msg(0, body_section(ping_body()) + body_section(ping_body())),
+                ErrorCode::FailedToParse, false},
+        Refused{"only a sequence", op_msg(0, sequence_section(6, std::string("d\0", 2))),
+                ErrorCode::FailedToParse, false},
+        Refused{"empty body", op_msg(0, body_section(bson::Document())), ErrorCode::FailedToParse,
+                false},
         Refused{"cut body", op_msg(0, kHalfBody), ErrorCode::InvalidBSON, false},
-        Refused{"bytes behind the body", op_msg(0, body_section(ping_body()) + std::string("\0\0", 2)), ErrorCode::FailedToParse, false},
+        Refused{"bytes behind the body",
+                op_msg(0, body_section(ping_body()) + std::string("\0\0", 2)),
+                ErrorCode::FailedToParse, false},
         Refused{"too deep", op_msg(0, body_section(deep(201))), ErrorCode::Overflow, false},
-        Refused{"sequence longer than the message", op_msg(0, body_section(ping_body()) + sequence_section(100, std::string("d\0", 2))), ErrorCode::FailedToParse, false},
-        Refused{"sequence of negative size", op_msg(0, body_section(ping_body()) + sequence_section(-1, std::string("d\0", 2))), ErrorCode::FailedToParse, false},
-        Refused{"sequence without a name's end", op_msg(0, body_section(ping_body()) + sequence_section(6, "dd")), ErrorCode::FailedToParse, false},
-        Refused{"broken document in a sequence", op_msg(0, body_section(ping_body()) + sequence_section(9, std::string("d\0\5\0\0", 5))), ErrorCode::InvalidBSON, false},
-        Refused{"the same sequence twice", op_msg(0, body_section(ping_body()) + sequence_section(6, std::string("d\0", 2)) + sequence_section(6, std::string("d\0", 2))), ErrorCode::FailedToParse, false},
-        Refused{"sequence and field", op_msg(0, body_section(ping_body()) + sequence_section(9, std::string("ping\0", 5))), ErrorCode::FailedToParse, false},
+        Refused{"sequence longer than the message",
+                op_msg(0, body_section(ping_body()) + sequence_section(100, std::string("d\0", 2))),
+                ErrorCode::FailedToParse, false},
+        Refused{"sequence of negative size",
+                op_msg(0, body_section(ping_body()) + sequence_section(-1, std::string("d\0", 2))),
+                ErrorCode::FailedToParse, false},
+        Refused{"sequence without a name's end",
+                op_msg(0, body_section(ping_body()) + sequence_section(6, "dd")),
+                ErrorCode::FailedToParse, false},
+        Refused{
+            "broken document in a sequence",
+            op_msg(0, body_section(ping_body()) + sequence_section(9, std::string("d\0\5\0\0", 5))),
+            ErrorCode::InvalidBSON, false},
+        Refused{"the same sequence twice",
+                op_msg(0, body_section(ping_body()) + sequence_section(6, std::string("d\0", 2)) +
+                              sequence_section(6, std::string("d\0", 2))),
+                ErrorCode::FailedToParse, false},
+        Refused{
+            "sequence and field",
+            op_msg(0, body_section(ping_body()) + sequence_section(9, std::string("ping\0", 5))),
+            ErrorCode::FailedToParse, false},
         Refused{"too many sequences", many_sequences(), ErrorCode::TooManyDocumentSequences, false},
-        Refused{"no $db", op_msg(0, body_section(bson::make("ping", std::int32_t{1}))), ErrorCode::Location40571, false},
-        Refused{"$db of another type", op_msg(0, body_section(bson::make("ping", std::int32_t{1}, "$db", std::int32_t{1}))), ErrorCode::TypeMismatch, false},
-        Refused{"unknown required flag", op_msg(1u << 2, body_section(ping_body())), ErrorCode::IllegalOpMsgFlag, true},
+        Refused{"no $db", op_msg(0, body_section(bson::make("ping", std::int32_t{1}))),
+                ErrorCode::Location40571, false},
+        Refused{
+            "$db of another type",
+            op_msg(0, body_section(bson::make("ping", std::int32_t{1}, "$db", std::int32_t{1}))),
+            ErrorCode::TypeMismatch, false},
+        Refused{"unknown required flag", op_msg(1u << 2, body_section(ping_body())),
+                ErrorCode::IllegalOpMsgFlag, true},
         Refused{"wrong checksum", with_wrong_checksum(), ErrorCode::ChecksumMismatch, true},
-        Refused{"checksum flag without room", op_msg(flag::kChecksumPresent, ""), ErrorCode::FailedToParse, false},
-        Refused{"OP_QUERY with $db", op_query("admin.$cmd", bson::make("hello", std::int32_t{1}, "$db", "admin")), ErrorCode::Location40621, false},
-        Refused{"OP_QUERY on a collection", op_query("app.things", bson::make("a", std::int32_t{1})), ErrorCode::UnsupportedOpQueryCommand, false},
-        Refused{"OP_QUERY cut short", framed(opcode::kQuery, "\0\0"), ErrorCode::FailedToParse, false},
-        Refused{"OP_QUERY without a namespace's end", framed(opcode::kQuery, std::string("\0\0\0\0admin", 9)), ErrorCode::FailedToParse, false},
-        Refused{"OP_COMPRESSED", framed(opcode::kCompressed, "whatever"), ErrorCode::CommandNotSupported, true, false},
-        Refused{"OP_INSERT", framed(2002, "whatever"), ErrorCode::CommandNotSupported, true, false}),
+        Refused{"checksum flag without room", op_msg(flag::kChecksumPresent, ""),
+                ErrorCode::FailedToParse, false},
+        Refused{"OP_QUERY with $db",
+                op_query("admin.$cmd", bson::make("hello", std::int32_t{1}, "$db", "admin")),
+                ErrorCode::Location40621, false},
+        Refused{"OP_QUERY on a collection",
+                op_query("app.things", bson::make("a", std::int32_t{1})),
+                ErrorCode::UnsupportedOpQueryCommand, false},
+        Refused{"OP_QUERY cut short", framed(opcode::kQuery, "\0\0"), ErrorCode::FailedToParse,
+                false},
+        Refused{"OP_QUERY without a namespace's end",
+                framed(opcode::kQuery, std::string("\0\0\0\0admin", 9)), ErrorCode::FailedToParse,
+                false},
+        Refused{"OP_COMPRESSED", framed(opcode::kCompressed, "whatever"),
+                ErrorCode::CommandNotSupported, true, false},
+        Refused{"OP_INSERT", framed(2002, "whatever"), ErrorCode::CommandNotSupported, true,
+                false}),
     [](const auto& refused) {
         std::string name = refused.param.what;
         for (char& c : name)
@@ -180,7 +230,9 @@ TEST(Codec, EveryPrefixOfAMessageIsRefusedOrWhole) {
 }
 
 TEST(Codec, AllowsLengthsFrom16To48Million) {
-    const auto allowed = [](std::int32_t length) { return length_allowed(Header{.length = length}); };
+    const auto allowed = [](std::int32_t length) {
+        return length_allowed(Header{.length = length});
+    };
     EXPECT_FALSE(allowed(-1));
     EXPECT_FALSE(allowed(15));
     EXPECT_TRUE(allowed(16));
@@ -190,8 +242,9 @@ TEST(Codec, AllowsLengthsFrom16To48Million) {
 
 TEST(Codec, LegacyReplyNeverClaimsFailureOnSuccess) {
     const auto prefix = encode_reply_prefix(5, 4, false, 100);
-    const std::string expected = little_endian(std::int32_t{136}) + little_endian(std::int32_t{5}) + little_endian(std::int32_t{4}) +
-                                 little_endian(std::int32_t{1}) + little_endian(std::int32_t{8}) + little_endian(std::int64_t{0}) +
+    const std::string expected = little_endian(std::int32_t{136}) + little_endian(std::int32_t{5}) +
+                                 little_endian(std::int32_t{4}) + little_endian(std::int32_t{1}) +
+                                 little_endian(std::int32_t{8}) + little_endian(std::int64_t{0}) +
                                  little_endian(std::int32_t{0}) + little_endian(std::int32_t{1});
     EXPECT_EQ(prefix.view(), expected);
     const auto failed = encode_reply_prefix(5, 4, true, 100);
@@ -200,8 +253,9 @@ TEST(Codec, LegacyReplyNeverClaimsFailureOnSuccess) {
 
 TEST(Codec, MessageReplyHasOneBodySection) {
     const auto prefix = encode_message_prefix(5, 4, flag::kMoreToCome, 100);
-    EXPECT_EQ(prefix.view(), little_endian(std::int32_t{121}) + little_endian(std::int32_t{5}) + little_endian(std::int32_t{4}) +
-                                 little_endian(opcode::kMessage) + little_endian(flag::kMoreToCome) + std::string(1, '\0'));
+    EXPECT_EQ(prefix.view(), little_endian(std::int32_t{121}) + little_endian(std::int32_t{5}) +
+                                 little_endian(std::int32_t{4}) + little_endian(opcode::kMessage) +
+                                 little_endian(flag::kMoreToCome) + std::string(1, '\0'));
 }
 
 }  // namespace

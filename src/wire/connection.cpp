@@ -12,16 +12,23 @@
 namespace angelia::wire {
 namespace {
 
-constexpr std::size_t kReadAheadBytesMax = 64 * 1024;     // received behind a running command; then the sender has to wait
-constexpr std::size_t kWriteQueueBytesMax = 1024 * 1024;  // replies not taken by the kernel; then no further command begins
-constexpr std::size_t kGatherBytesMax = 64 * 1024;        // replies to pipelined commands are written together up to here
+constexpr std::size_t kReadAheadBytesMax =
+    64 * 1024;  // received behind a running command; then the sender has to wait
+constexpr std::size_t kWriteQueueBytesMax =
+    1024 * 1024;  // replies not taken by the kernel; then no further command begins
+constexpr std::size_t kGatherBytesMax =
+    64 * 1024;  // replies to pipelined commands are written together up to here
 constexpr std::size_t kGatherRepliesMax = 16;
 
 }  // namespace
 
 Connection::Connection(Parts parts)
-    : socket_(std::move(parts.socket)), thread_(std::move(parts.thread)), service_(std::move(parts.service)), state_(std::move(parts.state)),
-      log_(std::move(parts.log)), on_closed_(std::move(parts.closed)) {}
+    : socket_(std::move(parts.socket)),
+      thread_(std::move(parts.thread)),
+      service_(std::move(parts.service)),
+      state_(std::move(parts.state)),
+      log_(std::move(parts.log)),
+      on_closed_(std::move(parts.closed)) {}
 
 void Connection::start() {
     thread_->post([self = shared_from_this()] { self->read(); });
@@ -40,15 +47,18 @@ void Connection::abort() {
 
 bool Connection::may_read_ahead() const { return in_.unread().size() < kReadAheadBytesMax; }
 
-// One read is pending nearly always, also while a command runs: that is how the end of the connection is noticed.
+// One read is pending nearly always, also while a command runs: that is how the end of the
+// connection is noticed.
 void Connection::read() {
     if (reading_ || closed_ || closing_) return;
     if ((running_ || out_bytes_ >= kWriteQueueBytesMax) && !may_read_ahead()) return;
     in_.make_room(message_bytes_);
     reading_ = true;
-    socket_.async_read_some(asio::buffer(in_.room(), in_.room_bytes()), [self = shared_from_this()](const asio::error_code& failed, std::size_t bytes) {
-        self->on_read(failed, bytes);
-    });
+    socket_.async_read_some(
+        asio::buffer(in_.room(), in_.room_bytes()),
+        [self = shared_from_this()](const asio::error_code& failed, std::size_t bytes) {
+            self->on_read(failed, bytes);
+        });
 }
 
 void Connection::on_read(const asio::error_code& failed, std::size_t bytes) {
@@ -67,8 +77,10 @@ std::string_view Connection::next_message() {
     if (unread.size() < kHeaderBytes) return {};
     const Header header = read_header(unread);
     if (!length_allowed(header)) {
-        log_(LogLevel::Warning, fmt::format("connection {} from {} ends: a message of {} bytes was announced, 16 to {} are allowed", state_->id, state_->peer,
-                                            header.length, kMessageBytesMax));
+        log_(LogLevel::Warning,
+             fmt::format("connection {} from {} ends: a message of {} bytes was announced, 16 to "
+                         "{} are allowed",
+                         state_->id, state_->peer, header.length, kMessageBytesMax));
         closing_ = true;
         return {};
     }
@@ -76,7 +88,8 @@ std::string_view Connection::next_message() {
     return unread.size() < message_bytes_ ? std::string_view() : unread.substr(0, message_bytes_);
 }
 
-// Executes the complete messages that are there, as long as each is answered at once; the answers are written together.
+// Executes the complete messages that are there, as long as each is answered at once; the answers
+// are written together.
 void Connection::process() {
     processing_ = true;
     for (;;) {
@@ -85,7 +98,8 @@ void Connection::process() {
         if (message.empty() || out_bytes_ >= kGatherBytesMax) {
             const std::size_t before = out_bytes_;
             flush();
-            if (message.empty() && out_bytes_ == before) break;  // else there may be room for another one
+            if (message.empty() && out_bytes_ == before)
+                break;  // else there may be room for another one
         }
     }
     processing_ = false;
@@ -112,20 +126,25 @@ void Connection::execute(std::string_view bytes) {
     request.legacy_query = message.legacy_query;
     running_ = true;
     const std::uint64_t ticket = ++ticket_;
-    service_->run(state_, std::move(request), [self = shared_from_this(), ticket](engine::command::Reply reply) { self->on_reply(ticket, std::move(reply)); });
+    service_->run(state_, std::move(request),
+                  [self = shared_from_this(), ticket](engine::command::Reply reply) {
+                      self->on_reply(ticket, std::move(reply));
+                  });
 }
 
 void Connection::refuse(const Message& message) {
     if (message.close) {
         closing_ = true;
-        log_(LogLevel::Warning, fmt::format("connection {} from {} ends: {}", state_->id, state_->peer, message.error->message));
+        log_(LogLevel::Warning, fmt::format("connection {} from {} ends: {}", state_->id,
+                                            state_->peer, message.error->message));
     }
     if (message.answerable && answer_wanted_) enqueue(error_document(*message.error), false);
 }
 
 void Connection::on_reply(std::uint64_t ticket, engine::command::Reply reply) {
-    // Inside our own process() the answer is taken as it comes. From everywhere else, also from another connection's command on this very
-    // thread, it goes through the loop: that command ends first.
+    // Inside our own process() the answer is taken as it comes. From everywhere else, also from
+    // another connection's command on this very thread, it goes through the loop: that command ends
+    // first.
     if (thread_->here() && processing_) return deliver(ticket, std::move(reply));
     thread_->post([self = shared_from_this(), ticket, answer = std::move(reply)]() mutable {
         self->deliver(ticket, std::move(answer));
@@ -153,7 +172,8 @@ void Connection::enqueue(bson::Document body, bool more_to_come) {
         }
         reply.prefix = encode_reply_prefix(id, response_to_, failed, body.size_bytes());
     } else {
-        reply.prefix = encode_message_prefix(id, response_to_, more_to_come ? flag::kMoreToCome : 0, body.size_bytes());
+        reply.prefix = encode_message_prefix(id, response_to_, more_to_come ? flag::kMoreToCome : 0,
+                                             body.size_bytes());
     }
     response_to_ = id;  // of a further reply to the same request
     reply.body = std::move(body);
@@ -178,11 +198,12 @@ void Connection::flush() {
         std::size_t sent = socket_.write_some(std::span(parts.data(), count), failed);
         if (failed == asio::error::would_block || failed == asio::error::try_again) {
             writing_ = true;
-            socket_.async_wait(asio::ip::tcp::socket::wait_write, [self = shared_from_this()](const asio::error_code& error) {
-                self->writing_ = false;
-                if (error) return self->close();
-                if (!self->closed_) self->process();
-            });
+            socket_.async_wait(asio::ip::tcp::socket::wait_write,
+                               [self = shared_from_this()](const asio::error_code& error) {
+                                   self->writing_ = false;
+                                   if (error) return self->close();
+                                   if (!self->closed_) self->process();
+                               });
             return;
         }
         if (failed) return close();

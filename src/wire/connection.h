@@ -1,5 +1,5 @@
-// One client connection: reads messages, has them executed one at a time, writes the replies in order.
-// Internal to this folder.
+// One client connection: reads messages, has them executed one at a time, writes the replies in
+// order. Internal to this folder.
 #pragma once
 
 #include "wire/codec.h"
@@ -20,18 +20,19 @@ namespace angelia::wire {
 class Connection : public std::enable_shared_from_this<Connection> {
   public:
     struct Parts {
-        asio::ip::tcp::socket socket;   ///< of `thread`'s loop
+        asio::ip::tcp::socket socket;  ///< of `thread`'s loop
         std::shared_ptr<IoThread> thread;
         std::shared_ptr<engine::command::CommandService> service;  ///< shared by all connections
-        std::shared_ptr<engine::command::Connection> state;  ///< shared with commands that are still running
+        std::shared_ptr<engine::command::Connection>
+            state;  ///< shared with commands that are still running
         LogFunction log;
         std::function<void(Connection&)> closed;  ///< once, on the connection's thread
     };
     explicit Connection(Parts parts);
 
-    void start();       ///< any thread
-    void shut_down();   ///< any thread: ends once the running command is answered
-    void abort();       ///< any thread: ends now
+    void start();      ///< any thread
+    void shut_down();  ///< any thread: ends once the running command is answered
+    void abort();      ///< any thread: ends now
     IoThread& thread() { return *thread_; }
 
   private:
@@ -55,26 +56,29 @@ class Connection : public std::enable_shared_from_this<Connection> {
     };
 
     asio::ip::tcp::socket socket_;
-    const std::shared_ptr<IoThread> thread_;  // shared: a late reply may come after the server is gone
+    const std::shared_ptr<IoThread>
+        thread_;  // shared: a late reply may come after the server is gone
     const std::shared_ptr<engine::command::CommandService> service_;
     const std::shared_ptr<engine::command::Connection> state_;
     const LogFunction log_;
     const std::function<void(Connection&)> on_closed_;
 
     ReceiveBuffer in_;
-    std::size_t message_bytes_ = 0;     // length of the message that begins the unread bytes, once known
+    std::size_t message_bytes_ =
+        0;  // length of the message that begins the unread bytes, once known
     std::deque<Outgoing> out_;
-    std::size_t out_bytes_ = 0;         // not yet handed to the kernel
-    std::size_t out_sent_ = 0;          // bytes of the first one that are
+    std::size_t out_bytes_ = 0;  // not yet handed to the kernel
+    std::size_t out_sent_ = 0;   // bytes of the first one that are
     bool reading_ = false;
-    bool writing_ = false;              // waits until the kernel takes more
-    bool processing_ = false;           // inside process(): replies are gathered, the next message is not begun from below
-    bool running_ = false;              // a command has not been answered
-    bool closing_ = false;              // close once everything is written
+    bool writing_ = false;  // waits until the kernel takes more
+    bool processing_ =
+        false;  // inside process(): replies are gathered, the next message is not begun from below
+    bool running_ = false;  // a command has not been answered
+    bool closing_ = false;  // close once everything is written
     bool closed_ = false;
 
-    std::uint64_t ticket_ = 0;          // of the running command; replies to an older one are dropped
-    bool legacy_query_ = false;         // how the running command came
+    std::uint64_t ticket_ = 0;   // of the running command; replies to an older one are dropped
+    bool legacy_query_ = false;  // how the running command came
     bool answer_wanted_ = true;
     std::int32_t response_to_ = 0;
     std::int32_t next_request_id_ = 1;

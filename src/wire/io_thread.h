@@ -1,4 +1,5 @@
-// One thread with its own event loop; each connection lives on one. Internal to this folder: only the files here see Asio.
+// One thread with its own event loop; each connection lives on one. Internal to this folder: only
+// the files here see Asio.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>

@@ -1,5 +1,5 @@
-// The bytes a connection has received and not yet used. A message being executed keeps the block it stands in alive, so its
-// documents are never copied; a block that nobody else holds is used again.
+// The bytes a connection has received and not yet used. A message being executed keeps the block it
+// stands in alive, so its documents are never copied; a block that nobody else holds is used again.
 #pragma once
 
 #include "wire/codec.h"
@@ -11,8 +11,9 @@
 
 namespace angelia::wire {
 
-inline constexpr std::size_t kBlockBytes = 16 * 1024;        // what a connection keeps
-inline constexpr std::size_t kBlockBytesKept = 1024 * 1024;  // a larger block is given back once it is empty
+inline constexpr std::size_t kBlockBytes = 16 * 1024;  // what a connection keeps
+inline constexpr std::size_t kBlockBytesKept =
+    1024 * 1024;  // a larger block is given back once it is empty
 
 /// Not thread-safe, except that other threads may hold and release what share() gave them.
 class ReceiveBuffer {
@@ -24,9 +25,10 @@ class ReceiveBuffer {
     /// Keeps the current block alive.
     std::shared_ptr<const void> share() const { return block_; }
 
-    /// Makes room behind the unread bytes for at least one more byte of a message that will be `message_bytes` long (0 = not known yet).
-    /// A block grows by doubling up to that length, so a large message is moved a few times only, and an announced length costs nothing
-    /// before its bytes come.
+    /// Makes room behind the unread bytes for at least one more byte of a message that will be
+    /// `message_bytes` long (0 = not known yet). A block grows by doubling up to that length, so a
+    /// large message is moved a few times only, and an announced length costs nothing before its
+    /// bytes come.
     void make_room(std::size_t message_bytes) {
         const std::size_t held = end_ - begin_;
         const bool mine = only_holder();
@@ -37,11 +39,14 @@ class ReceiveBuffer {
         const std::size_t rest = message_bytes > held ? message_bytes - held : kRoomWanted;
         const std::size_t wanted = std::min(rest, kRoomWanted);
         if (room_bytes() >= wanted) return;
-        if (mine && held <= begin_ && block_->size - held >= wanted) {  // costs no more than the bytes used up since the last time
+        if (mine && held <= begin_ &&
+            block_->size - held >=
+                wanted) {  // costs no more than the bytes used up since the last time
             std::memmove(block_->data.get(), block_->data.get() + begin_, held);
         } else {
             const std::size_t enough = std::max({message_bytes, kBlockBytes, held + wanted});
-            auto bigger = make_block(std::max(std::min(held * 2, enough), std::max(kBlockBytes, held + wanted)));
+            auto bigger = make_block(
+                std::max(std::min(held * 2, enough), std::max(kBlockBytes, held + wanted)));
             std::memcpy(bigger->data.get(), block_->data.get() + begin_, held);
             block_ = std::move(bigger);
         }
@@ -67,7 +72,8 @@ class ReceiveBuffer {
     }
     bool only_holder() {
         if (block_.use_count() != 1) return false;
-        // use_count() orders nothing. Going through the counter once more makes what other holders did before letting go visible here.
+        // use_count() orders nothing. Going through the counter once more makes what other holders
+        // did before letting go visible here.
         auto probe = block_;
         probe.reset();
         return true;

@@ -17,35 +17,44 @@ using engine::command::ReplyFunction;
 using engine::command::Request;
 using test::Client;
 
-/// Commands that only the wire sees: `echo` answers at once, `later` when told, `thread` from another thread, `twice` as an exhaust stream,
-/// `hang` ends the connection.
+/// Commands that only the wire sees: `echo` answers at once, `later` when told, `thread` from
+/// another thread, `twice` as an exhaust stream, `hang` ends the connection.
 class FakeService final : public engine::command::CommandService {
   public:
     ~FakeService() override {
         for (auto& thread : threads_) thread.join();
     }
-    void run(const std::shared_ptr<engine::command::Connection>& connection, Request request, ReplyFunction reply) override {
+    void run(const std::shared_ptr<engine::command::Connection>& connection, Request request,
+             ReplyFunction reply) override {
         const std::string name((*request.body.begin()).key);
-        auto answer = bson::make("ok", 1.0, "name", name, "value", (*request.body.begin()).value, "connection", connection->id, "documents",
-                                 static_cast<std::int64_t>(request.sequences.empty() ? 0 : request.sequences[0].documents.size()));
+        auto answer =
+            bson::make("ok", 1.0, "name", name, "value", (*request.body.begin()).value,
+                       "connection", connection->id, "documents",
+                       static_cast<std::int64_t>(
+                           request.sequences.empty() ? 0 : request.sequences[0].documents.size()));
         if (name == "later") {
             const std::lock_guard lock(mutex_);
             ++running_;
             running_max_ = std::max(running_max_, running_.load());
-            held_.push_back([this, reply, body = std::make_shared<bson::Document>(std::move(answer))] {
-                --running_;
-                reply({.body = body->copy()});
-            });
+            held_.push_back(
+                [this, reply, body = std::make_shared<bson::Document>(std::move(answer))] {
+                    --running_;
+                    reply({.body = body->copy()});
+                });
             changed_.notify_all();
         } else if (name == "thread") {
-            threads_.emplace_back([reply, body = std::move(answer)]() mutable { reply({.body = std::move(body)}); });
+            threads_.emplace_back(
+                [reply, body = std::move(answer)]() mutable { reply({.body = std::move(body)}); });
         } else if (name == "twice") {
             reply({.body = answer.copy(), .more_to_come = request.exhaust_allowed});
             if (request.exhaust_allowed) reply({.body = std::move(answer)});
         } else if (name == "hang") {
             reply({.close_connection = true, .send = false});
         } else if (name == "big") {
-            reply({.body = bson::make("ok", 1.0, "pad", std::string(static_cast<std::size_t>((*request.body.begin()).value.as_int32()), 'x'))});
+            reply({.body = bson::make("ok", 1.0, "pad",
+                                      std::string(static_cast<std::size_t>(
+                                                      (*request.body.begin()).value.as_int32()),
+                                                  'x'))});
         } else {
             reply({.body = std::move(answer)});
         }
@@ -59,7 +68,8 @@ class FakeService final : public engine::command::CommandService {
 
     bool wait_for_held(std::size_t count) {
         std::unique_lock lock(mutex_);
-        return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return held_.size() >= count; });
+        return changed_.wait_for(lock, std::chrono::seconds(20),
+                                 [&] { return held_.size() >= count; });
     }
     bool wait_for_closed(int count) {
         std::unique_lock lock(mutex_);
@@ -105,7 +115,8 @@ TEST_F(ServerTest, AnswersWithTheRequestsId) {
     EXPECT_EQ(reply->header.response_to, id);
     EXPECT_EQ(reply->header.op_code, opcode::kMessage);
     EXPECT_EQ(reply->body["value"].as_int32(), 5);
-    EXPECT_EQ(server->uri(), "mongodb://127.0.0.1:" + std::to_string(server->port()) + "/?replicaSet=rs0");
+    EXPECT_EQ(server->uri(),
+              "mongodb://127.0.0.1:" + std::to_string(server->port()) + "/?replicaSet=rs0");
 }
 
 TEST_F(ServerTest, TakesMessagesByteByByte) {
@@ -120,7 +131,8 @@ TEST_F(ServerTest, TakesMessagesByteByByte) {
 TEST_F(ServerTest, AnswersPipelinedRequestsInOrder) {
     Client client(server->port());
     std::string all;
-    for (std::int32_t i = 0; i < 500; ++i) all += encode_request(i, 0, command(i % 3 == 0 ? "thread" : "echo", i));
+    for (std::int32_t i = 0; i < 500; ++i)
+        all += encode_request(i, 0, command(i % 3 == 0 ? "thread" : "echo", i));
     client.send_bytes(all);
     for (std::int32_t i = 0; i < 500; ++i) {
         const auto reply = client.receive();
@@ -165,10 +177,12 @@ TEST_F(ServerTest, StopsReadingBehindARunningCommandUntilItIsAnswered) {
     const std::int64_t before = service->bytes_in.load();
     const auto document = bson::make("pad", std::string(1'000'000, 'x'));
     std::thread sender([&] {
-        for (int i = 0; i < 40; ++i) client.send_command(command("echo", i), 0, {{"documents", {document.view()}}});
+        for (int i = 0; i < 40; ++i)
+            client.send_command(command("echo", i), 0, {{"documents", {document.view()}}});
     });
     Client other(server->port());
-    for (int i = 0; i < 50; ++i) EXPECT_EQ(other.command(command("echo", i))["value"].as_int32(), i);
+    for (int i = 0; i < 50; ++i)
+        EXPECT_EQ(other.command(command("echo", i))["value"].as_int32(), i);
     EXPECT_LT(service->bytes_in.load() - before, 2'000'000);
     service->release_all();
     ASSERT_TRUE(client.receive().has_value());
@@ -182,7 +196,8 @@ TEST_F(ServerTest, HoldsBackCommandsOfAClientThatDoesNotRead) {
     Client other(server->port());
     EXPECT_EQ(other.command(command("echo", 1))["value"].as_int32(), 1);
     EXPECT_LT(service->requests.load(), 50);
-    for (int i = 0; i < 60; ++i) ASSERT_EQ(client.receive()->body["pad"].as_string().size(), 1'000'000u);
+    for (int i = 0; i < 60; ++i)
+        ASSERT_EQ(client.receive()->body["pad"].as_string().size(), 1'000'000u);
 }
 
 TEST_F(ServerTest, TakesAndGivesLargeMessages) {
@@ -197,7 +212,8 @@ TEST_F(ServerTest, TakesAndGivesLargeMessages) {
 TEST_F(ServerTest, AnswersNothingToUnacknowledgedRequests) {
     Client client(server->port());
     client.send_command(command("echo", 1), flag::kMoreToCome);
-    client.send_command(bson::make("echo", std::int32_t{1}), flag::kMoreToCome);  // an error ($db is missing) stays unanswered too
+    client.send_command(bson::make("echo", std::int32_t{1}),
+                        flag::kMoreToCome);  // an error ($db is missing) stays unanswered too
     const auto id = client.send_command(command("echo", 2));
     EXPECT_EQ(client.receive()->header.response_to, id);
 }
@@ -225,8 +241,11 @@ TEST_F(ServerTest, AnswersAndClosesOnDamagedMessages) {
 }
 
 TEST_F(ServerTest, ClosesOnImpossibleLengthsAndOpcodes) {
-    for (const std::string_view bytes : {std::string_view("\x0F\0\0\0\1\0\0\0\0\0\0\0\xDD\7\0\0", 16), std::string_view("\1\x6C\xDC\2\1\0\0\0\0\0\0\0\xDD\7\0\0", 16),
-                                         std::string_view("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string_view("\x10\0\0\0\1\0\0\0\0\0\0\0\xD2\7\0\0", 16)}) {
+    for (const std::string_view bytes :
+         {std::string_view("\x0F\0\0\0\1\0\0\0\0\0\0\0\xDD\7\0\0", 16),
+          std::string_view("\1\x6C\xDC\2\1\0\0\0\0\0\0\0\xDD\7\0\0", 16),
+          std::string_view("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+          std::string_view("\x10\0\0\0\1\0\0\0\0\0\0\0\xD2\7\0\0", 16)}) {
         Client client(server->port());
         client.send_bytes(bytes);
         EXPECT_TRUE(client.closed_by_server());
@@ -313,20 +332,25 @@ TEST(ServerOpen, RefusesMoreConnectionsThanAllowed) {
     auto service = std::make_shared<FakeService>();
     const auto server = Server::open(service, {.port = 0, .connections_max = 1}).value_or_throw();
     Client first(server->port());
-    EXPECT_EQ(first.command(bson::make("echo", std::int32_t{1}, "$db", "a"))["value"].as_int32(), 1);
+    EXPECT_EQ(first.command(bson::make("echo", std::int32_t{1}, "$db", "a"))["value"].as_int32(),
+              1);
     Client second(server->port());
     EXPECT_TRUE(second.closed_by_server());
-    EXPECT_EQ(first.command(bson::make("echo", std::int32_t{2}, "$db", "a"))["value"].as_int32(), 2);
+    EXPECT_EQ(first.command(bson::make("echo", std::int32_t{2}, "$db", "a"))["value"].as_int32(),
+              2);
 }
 
 TEST(ServerOpen, BindsOnlyLoopbackAndSaysWhy) {
     for (const char* address : {"0.0.0.0", "::", "192.0.2.1"}) {
-        const auto refused = Server::open(std::make_shared<FakeService>(), {.bind = address, .port = 0});
+        const auto refused =
+            Server::open(std::make_shared<FakeService>(), {.bind = address, .port = 0});
         ASSERT_FALSE(refused) << address;
         EXPECT_EQ(refused.error().code, ErrorCode::CommandNotSupported);
-        EXPECT_NE(refused.error().message.find("no authentication yet"), std::string::npos) << refused.error().message;
+        EXPECT_NE(refused.error().message.find("no authentication yet"), std::string::npos)
+            << refused.error().message;
     }
-    const auto nonsense = Server::open(std::make_shared<FakeService>(), {.bind = "here", .port = 0});
+    const auto nonsense =
+        Server::open(std::make_shared<FakeService>(), {.bind = "here", .port = 0});
     ASSERT_FALSE(nonsense);
     EXPECT_EQ(nonsense.error().code, ErrorCode::BadValue);
 }

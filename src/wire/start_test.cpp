@@ -17,7 +17,8 @@ using test::Client;
 class StartedServer : public testing::Test {
   protected:
     engine::testing_support::TestEngine engine;
-    std::unique_ptr<Server> server = Server::start(*engine, {.port = 0, .enable_test_commands = true}).value_or_throw();
+    std::unique_ptr<Server> server =
+        Server::start(*engine, {.port = 0, .enable_test_commands = true}).value_or_throw();
 
     static std::string text(const bson::Document& document, std::string_view path) {
         const auto value = document.view().find_path(path);
@@ -26,7 +27,8 @@ class StartedServer : public testing::Test {
     /// A hello that waits for a change of the server.
     static bson::Document waiting_hello(Client& client) {
         const auto now = client.command(doc(R"({"hello": 1, "$db": "admin"})"));
-        return bson::make("hello", std::int32_t{1}, "$db", "admin", "topologyVersion", now["topologyVersion"], "maxAwaitTimeMS", std::int32_t{600'000});
+        return bson::make("hello", std::int32_t{1}, "$db", "admin", "topologyVersion",
+                          now["topologyVersion"], "maxAwaitTimeMS", std::int32_t{600'000});
     }
 };
 
@@ -34,7 +36,8 @@ TEST_F(StartedServer, InsertsFromASequenceAndFinds) {
     Client client(server->port());
     const auto first = doc(R"({"_id": 1, "a": "x"})");
     const auto second = doc(R"({"_id": 2, "a": "y"})");
-    client.send_command(doc(R"({"insert": "c", "$db": "app"})"), 0, {{"documents", {first.view(), second.view()}}});
+    client.send_command(doc(R"({"insert": "c", "$db": "app"})"), 0,
+                        {{"documents", {first.view(), second.view()}}});
     EXPECT_EQ(text(client.receive()->body, "n"), "2");
     const auto found = client.command(doc(R"({"find": "c", "$db": "app", "filter": {"a": "y"}})"));
     EXPECT_EQ(text(found, "cursor.firstBatch"), R"([{"_id":2,"a":"y"}])");
@@ -43,22 +46,30 @@ TEST_F(StartedServer, InsertsFromASequenceAndFinds) {
 TEST_F(StartedServer, RefusesAnUnknownSequence) {
     Client client(server->port());
     const auto document = doc(R"({"_id": 1})");
-    client.send_command(doc(R"({"insert": "c", "documents": [{"_id": 5}], "$db": "app"})"), 0, {{"wings", {document.view()}}});
+    client.send_command(doc(R"({"insert": "c", "documents": [{"_id": 5}], "$db": "app"})"), 0,
+                        {{"wings", {document.view()}}});
     EXPECT_EQ(text(client.receive()->body, "code"), "40415");
     EXPECT_EQ(text(client.command(doc(R"({"count": "c", "$db": "app"})")), "n"), "0");
 }
 
 TEST_F(StartedServer, AppliesUnacknowledgedWrites) {
     Client client(server->port());
-    client.send_command(doc(R"({"insert": "c", "$db": "app", "documents": [{"_id": 1}], "writeConcern": {"w": 0}})"), flag::kMoreToCome);
-    client.send_command(doc(R"({"insert": "c", "$db": "app", "documents": [{"_id": 1}], "writeConcern": {"w": 0}})"), flag::kMoreToCome);
+    client.send_command(
+        doc(R"({"insert": "c", "$db": "app", "documents": [{"_id": 1}], "writeConcern": {"w": 0}})"),
+        flag::kMoreToCome);
+    client.send_command(
+        doc(R"({"insert": "c", "$db": "app", "documents": [{"_id": 1}], "writeConcern": {"w": 0}})"),
+        flag::kMoreToCome);
     EXPECT_EQ(text(client.command(doc(R"({"count": "c", "$db": "app"})")), "n"), "1");
 }
 
 TEST_F(StartedServer, KeepsOrderAcrossCommandsThatRunElsewhere) {
     Client client(server->port());
     const auto insert = doc(R"({"insert": "c", "$db": "app", "documents": [{"a": 1}]})");
-    const auto aggregate = doc(R"({"aggregate": "c", "$db": "app", "pipeline": [{"$count": "n"}], "cursor": {}})");  // on a worker
+    const auto aggregate = doc(
+        R"({"aggregate": "c", "$db": "app", "pipeline": [{"$count": "n"}], "cursor": {}})");  // on
+                                                                                              // a
+                                                                                              // worker
     const auto ping = doc(R"({"ping": 1, "$db": "app"})");
     for (int i = 0; i < 20; ++i) {
         client.send_command(insert);
@@ -67,7 +78,8 @@ TEST_F(StartedServer, KeepsOrderAcrossCommandsThatRunElsewhere) {
     }
     for (int i = 1; i <= 20; ++i) {
         EXPECT_EQ(text(client.receive()->body, "n"), "1");
-        EXPECT_EQ(text(client.receive()->body, "cursor.firstBatch"), "[{\"n\":" + std::to_string(i) + "}]");
+        EXPECT_EQ(text(client.receive()->body, "cursor.firstBatch"),
+                  "[{\"n\":" + std::to_string(i) + "}]");
         EXPECT_EQ(text(client.receive()->body, "cursor"), "missing");
     }
 }
@@ -76,8 +88,10 @@ TEST_F(StartedServer, StopEndsWhatWaitsAndSaysThatItShutsDown) {
     Client monitor(server->port());
     monitor.send_command(waiting_hello(monitor), flag::kExhaustAllowed);
     Client watcher(server->port());
-    const auto opened = watcher.command(doc(R"({"aggregate": "c", "$db": "app", "pipeline": [{"$changeStream": {}}], "cursor": {}})"));
-    watcher.send_command(bson::make("getMore", opened.view().find_path("cursor.id"), "collection", "c", "$db", "app", "maxTimeMS", std::int32_t{600'000}));
+    const auto opened = watcher.command(doc(
+        R"({"aggregate": "c", "$db": "app", "pipeline": [{"$changeStream": {}}], "cursor": {}})"));
+    watcher.send_command(bson::make("getMore", opened.view().find_path("cursor.id"), "collection",
+                                    "c", "$db", "app", "maxTimeMS", std::int32_t{600'000}));
     EXPECT_TRUE(monitor.silent(20));
     EXPECT_TRUE(watcher.silent(20));
 
@@ -98,8 +112,12 @@ TEST_F(StartedServer, StopEndsWhatWaitsAndSaysThatItShutsDown) {
 
 TEST_F(StartedServer, AFailPointHangsUp) {
     Client client(server->port());
-    EXPECT_EQ(text(client.command(doc(R"({"configureFailPoint": "failCommand", "$db": "admin", "mode": {"times": 1},
-                                          "data": {"failCommands": ["insert"], "closeConnection": true}})")), "count"), "0");
+    EXPECT_EQ(
+        text(client.command(
+                 doc(R"({"configureFailPoint": "failCommand", "$db": "admin", "mode": {"times": 1},
+                                          "data": {"failCommands": ["insert"], "closeConnection": true}})")),
+             "count"),
+        "0");
     client.send_command(doc(R"({"insert": "c", "$db": "app", "documents": [{"_id": 1}]})"));
     EXPECT_TRUE(client.closed_by_server());
     Client again(server->port());
@@ -108,7 +126,8 @@ TEST_F(StartedServer, AFailPointHangsUp) {
 
 TEST(StartServer, WritesItsAddressIntoTheDataFolder) {
     const engine::testing_support::TempFolder folder;
-    engine::testing_support::TestEngine engine(engine::testing_support::folder_options(folder.path()));
+    engine::testing_support::TestEngine engine(
+        engine::testing_support::folder_options(folder.path()));
     const auto server = Server::start(*engine, {.port = 0}).value_or_throw();
     std::ifstream file(folder.path() + "/endpoint");
     std::stringstream content;

@@ -47,7 +47,8 @@ class Client {
             bytes.remove_prefix(static_cast<std::size_t>(n));
         }
     }
-    std::int32_t send_command(const bson::Document& body, std::uint32_t flags = 0, const std::vector<Section>& sections = {}) {
+    std::int32_t send_command(const bson::Document& body, std::uint32_t flags = 0,
+                              const std::vector<Section>& sections = {}) {
         send_bytes(encode_request(++last_id_, flags, body, sections));
         return last_id_;
     }
@@ -56,8 +57,10 @@ class Client {
         if (!fill(kHeaderBytes, wait_ms)) return std::nullopt;
         Received r;
         r.header = read_header(buffer_);
-        if (!length_allowed(r.header) || !fill(static_cast<std::size_t>(r.header.length), wait_ms)) return std::nullopt;
-        const std::size_t at = r.header.op_code == opcode::kReply ? kReplyPrefixBytes : kMessagePrefixBytes;
+        if (!length_allowed(r.header) || !fill(static_cast<std::size_t>(r.header.length), wait_ms))
+            return std::nullopt;
+        const std::size_t at =
+            r.header.op_code == opcode::kReply ? kReplyPrefixBytes : kMessagePrefixBytes;
         std::memcpy(&r.flags, buffer_.data() + 16, 4);
         const auto view = bson::validate(std::string_view(buffer_).substr(at));
         if (!view) return std::nullopt;

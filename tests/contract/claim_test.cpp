@@ -17,7 +17,8 @@ ClaimRequest::Candidate candidate(std::int32_t id, std::string_view holder) {
     return c;
 }
 
-ClaimRequest claim_of(const CollectionName& documents, const CollectionName& locks, std::vector<ClaimRequest::Candidate> candidates) {
+ClaimRequest claim_of(const CollectionName& documents, const CollectionName& locks,
+                      std::vector<ClaimRequest::Candidate> candidates) {
     ClaimRequest request;
     request.documents = documents;
     request.locks = locks;
@@ -29,7 +30,8 @@ std::string outcomes(const Result<ClaimResult>& result) {
     if (!result) return result.error().to_string();
     static constexpr const char* names[] = {"claimed", "locked", "changed"};
     std::string out;
-    for (const auto& entry : result->entries) out += (out.empty() ? "" : " ") + std::string(names[static_cast<int>(entry.outcome)]);
+    for (const auto& entry : result->entries)
+        out += (out.empty() ? "" : " ") + std::string(names[static_cast<int>(entry.outcome)]);
     return out;
 }
 
@@ -46,7 +48,9 @@ TEST_P(StoreContract, ClaimWinsFreeDocuments) {
     EXPECT_EQ((*result->entries[0].document)["by"].get_string(), "me");
     EXPECT_EQ((*result->entries[1].document)["_id"].to_int64(), 1);
     EXPECT_EQ(content(locks), "{\"_id\":1,\"holder\":\"me\"}\n{\"_id\":2,\"holder\":\"me\"}\n");
-    EXPECT_EQ(content(docs), "{\"_id\":1,\"state\":\"taken\",\"by\":\"me\"}\n{\"_id\":2,\"state\":\"taken\",\"by\":\"me\"}\n");
+    EXPECT_EQ(content(docs),
+              "{\"_id\":1,\"state\":\"taken\",\"by\":\"me\"}\n{\"_id\":2,\"state\":\"taken\","
+              "\"by\":\"me\"}\n");
 }
 
 TEST_P(StoreContract, ClaimWithoutDocumentsAnswersOutcomesOnly) {
@@ -63,33 +67,44 @@ TEST_P(StoreContract, ClaimWithoutDocumentsAnswersOutcomesOnly) {
 
 TEST_P(StoreContract, ClaimAnswersLockedAndChangedInOrder) {
     const auto docs = collection("docs"), locks = collection("locks");
-    put(docs, {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "done"})", R"({"_id": 3, "state": "waiting"})"});
+    put(docs, {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "done"})",
+               R"({"_id": 3, "state": "waiting"})"});
     put(locks, {R"({"_id": 1, "holder": "other"})"});
     std::vector<ClaimRequest::Candidate> candidates;
     for (const std::int32_t id : {1, 2, 3, 4}) candidates.push_back(candidate(id, "me"));
     const auto result = store_.claim(claim_of(docs, locks, std::move(candidates)));
     EXPECT_EQ(outcomes(result), "locked changed claimed changed");
-    EXPECT_EQ(content(locks), "{\"_id\":1,\"holder\":\"other\"}\n{\"_id\":3,\"holder\":\"me\"}\n") << "a lock that was of no use is released again";
-    EXPECT_EQ(content(docs), "{\"_id\":1,\"state\":\"waiting\"}\n{\"_id\":2,\"state\":\"done\"}\n{\"_id\":3,\"state\":\"taken\",\"by\":\"me\"}\n");
+    EXPECT_EQ(content(locks), "{\"_id\":1,\"holder\":\"other\"}\n{\"_id\":3,\"holder\":\"me\"}\n")
+        << "a lock that was of no use is released again";
+    EXPECT_EQ(content(docs),
+              "{\"_id\":1,\"state\":\"waiting\"}\n{\"_id\":2,\"state\":\"done\"}\n{\"_id\":3,"
+              "\"state\":\"taken\",\"by\":\"me\"}\n");
 }
 
 TEST_P(StoreContract, ClaimTakesOverALockWithExactlyTheOldValues) {
     const auto docs = collection("docs"), locks = collection("locks");
-    put(docs, {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "waiting"})", R"({"_id": 3, "state": "waiting"})"});
-    put(locks, {R"({"_id": 1, "holder": "dead", "until": 10})", R"({"_id": 2, "holder": "dead", "until": 20})"});
+    put(docs, {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "waiting"})",
+               R"({"_id": 3, "state": "waiting"})"});
+    put(locks, {R"({"_id": 1, "holder": "dead", "until": 10})",
+                R"({"_id": 2, "holder": "dead", "until": 20})"});
     std::vector<ClaimRequest::Candidate> candidates;
     for (const std::int32_t id : {1, 2, 3}) {
         candidates.push_back(candidate(id, "me"));
-        candidates.back().take_over = bson::make("_id", id, "holder", "dead", "until", std::int32_t{10});
+        candidates.back().take_over =
+            bson::make("_id", id, "holder", "dead", "until", std::int32_t{10});
     }
     const auto result = store_.claim(claim_of(docs, locks, std::move(candidates)));
-    EXPECT_EQ(outcomes(result), "claimed locked claimed") << "the second was renewed meanwhile, the third lost its lock";
-    EXPECT_EQ(content(locks), "{\"_id\":1,\"holder\":\"me\"}\n{\"_id\":2,\"holder\":\"dead\",\"until\":20}\n{\"_id\":3,\"holder\":\"me\"}\n");
+    EXPECT_EQ(outcomes(result), "claimed locked claimed")
+        << "the second was renewed meanwhile, the third lost its lock";
+    EXPECT_EQ(content(locks),
+              "{\"_id\":1,\"holder\":\"me\"}\n{\"_id\":2,\"holder\":\"dead\",\"until\":20}\n{\"_"
+              "id\":3,\"holder\":\"me\"}\n");
 }
 
 TEST_P(StoreContract, ClaimMixesNewLocksAndTakeOvers) {
     const auto docs = collection("docs"), locks = collection("locks");
-    put(docs, {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "waiting"})", R"({"_id": 3, "state": "done"})"});
+    put(docs, {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "waiting"})",
+               R"({"_id": 3, "state": "done"})"});
     put(locks, {R"({"_id": 2, "holder": "dead"})", R"({"_id": 3, "holder": "dead"})"});
     std::vector<ClaimRequest::Candidate> candidates;
     for (const std::int32_t id : {1, 2, 3}) candidates.push_back(candidate(id, "me"));
@@ -102,7 +117,9 @@ TEST_P(StoreContract, ClaimMixesNewLocksAndTakeOvers) {
 
 TEST_P(StoreContract, ClaimWithABadUpdateLeavesNoLockAndHarmsNoOther) {
     const auto docs = collection("docs"), locks = collection("locks");
-    put(docs, {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "waiting", "n": "text"})", R"({"_id": 3, "state": "waiting"})"});
+    put(docs,
+        {R"({"_id": 1, "state": "waiting"})", R"({"_id": 2, "state": "waiting", "n": "text"})",
+         R"({"_id": 3, "state": "waiting"})"});
     std::vector<ClaimRequest::Candidate> candidates;
     for (const std::int32_t id : {1, 2, 3}) candidates.push_back(candidate(id, "me"));
     candidates[0].update = json(R"({"$frobnicate": {"a": 1}})");
@@ -110,8 +127,10 @@ TEST_P(StoreContract, ClaimWithABadUpdateLeavesNoLockAndHarmsNoOther) {
     const auto result = store_.claim(claim_of(docs, locks, std::move(candidates)));
     ASSERT_EQ(outcomes(result), "changed changed claimed");
     ASSERT_TRUE(result->entries[0].error && result->entries[1].error);
-    EXPECT_EQ(result->entries[0].error->code, ErrorCode::FailedToParse) << result->entries[0].error->to_string();
-    EXPECT_EQ(result->entries[1].error->code, ErrorCode::TypeMismatch) << result->entries[1].error->to_string();
+    EXPECT_EQ(result->entries[0].error->code, ErrorCode::FailedToParse)
+        << result->entries[0].error->to_string();
+    EXPECT_EQ(result->entries[1].error->code, ErrorCode::TypeMismatch)
+        << result->entries[1].error->to_string();
     EXPECT_FALSE(result->entries[2].error);
     EXPECT_EQ(content(locks), "{\"_id\":3,\"holder\":\"me\"}\n");
 }
@@ -132,7 +151,8 @@ TEST_P(StoreContract, ClaimHasOneWinnerAmongRacingThreads) {
     const auto docs = collection("docs"), locks = collection("locks");
     std::vector<bson::Document> documents;
     std::vector<bson::DocumentView> views;
-    for (std::int32_t i = 0; i < kDocuments; ++i) documents.push_back(bson::make("_id", i, "state", "waiting"));
+    for (std::int32_t i = 0; i < kDocuments; ++i)
+        documents.push_back(bson::make("_id", i, "state", "waiting"));
     for (const auto& d : documents) views.push_back(d.view());
     ASSERT_TRUE(store_.insert(docs, views));
 
@@ -142,10 +162,12 @@ TEST_P(StoreContract, ClaimHasOneWinnerAmongRacingThreads) {
     for (int t = 0; t < kThreads; ++t) {
         threads.emplace_back([&, t] {
             std::vector<ClaimRequest::Candidate> candidates;
-            for (std::int32_t i = 0; i < kDocuments; ++i) candidates.push_back(candidate(i, "node" + std::to_string(t)));
+            for (std::int32_t i = 0; i < kDocuments; ++i)
+                candidates.push_back(candidate(i, "node" + std::to_string(t)));
             const auto result = store_.claim(claim_of(docs, locks, std::move(candidates)));
             failures += result ? 0 : 1;
-            for (std::size_t i = 0; result && i < result->entries.size(); ++i) wins[i] += result->entries[i].outcome == Outcome::Claimed ? 1 : 0;
+            for (std::size_t i = 0; result && i < result->entries.size(); ++i)
+                wins[i] += result->entries[i].outcome == Outcome::Claimed ? 1 : 0;
         });
     }
     for (auto& t : threads) t.join();

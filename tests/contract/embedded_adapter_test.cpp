@@ -40,12 +40,17 @@ std::unique_ptr<StoreUnderTest> in_memory() {
 std::unique_ptr<StoreUnderTest> strict() {
     engine::storage::Options options;
     std::random_device random;
-    options.path = ::testing::TempDir() + "/angelia_contract_" + std::to_string(random()) + std::to_string(random());
+    options.path = ::testing::TempDir() + "/angelia_contract_" + std::to_string(random()) +
+                   std::to_string(random());
     return std::make_unique<EmbeddedUnderTest>(std::move(options));
 }
 
-INSTANTIATE_TEST_SUITE_P(embedded_memory, StoreContract, ::testing::Values(Adapter{"embedded_memory", in_memory}), ::testing::PrintToStringParamName());
-INSTANTIATE_TEST_SUITE_P(embedded_strict, StoreContract, ::testing::Values(Adapter{"embedded_strict", strict}), ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(embedded_memory, StoreContract,
+                         ::testing::Values(Adapter{"embedded_memory", in_memory}),
+                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(embedded_strict, StoreContract,
+                         ::testing::Values(Adapter{"embedded_strict", strict}),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace angelia::store::contract

@@ -31,7 +31,9 @@ TEST_P(StoreContract, CapabilitiesAreWhatTheSuiteUses) {
 TEST_P(StoreContract, SessionsAndTransactionsAreRefusedClearly) {
     const auto session = store_.start_session();
     ASSERT_FALSE(session);
-    EXPECT_EQ(session.error().to_string(), "CommandNotSupported (115): sessions are not available yet: call the store's verbs without one");
+    EXPECT_EQ(session.error().to_string(),
+              "CommandNotSupported (115): sessions are not available yet: call the store's verbs "
+              "without one");
     bool ran = false;
     const auto done = store_.with_transaction([&](Session&) -> Result<void> {
         ran = true;
@@ -39,7 +41,8 @@ TEST_P(StoreContract, SessionsAndTransactionsAreRefusedClearly) {
     });
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().to_string(),
-              "CommandNotSupported (115): transactions are not available yet: nothing was run; use single verbs, bulk_write or claim");
+              "CommandNotSupported (115): transactions are not available yet: nothing was run; use "
+              "single verbs, bulk_write or claim");
     EXPECT_FALSE(ran);
 }
 
@@ -50,7 +53,8 @@ TEST_P(StoreContract, DiagnosticsMeasureWriteLatency) {
     const auto latency = diagnostics->write_latency(scratch, 3);
     ASSERT_TRUE(latency) << latency.error().to_string();
     EXPECT_GE(latency->count(), 0);
-    EXPECT_EQ(store_.count(scratch, {}).value_or_throw(), 0) << "what was written for the measurement is gone";
+    EXPECT_EQ(store_.count(scratch, {}).value_or_throw(), 0)
+        << "what was written for the measurement is gone";
     const auto hours = diagnostics->log_window_hours();
     ASSERT_TRUE(hours) << hours.error().to_string();
     EXPECT_GE(*hours, 0.0);

@@ -37,7 +37,10 @@ class ServedUnderTest final : public StoreUnderTest {
         server_.reset();
         EXPECT_TRUE(engine_->close());
     }
-    Store connect() override { return connect_to("mongodb://127.0.0.1:" + std::to_string(server_->port()) + "/contract?replicaSet=rs0"); }
+    Store connect() override {
+        return connect_to("mongodb://127.0.0.1:" + std::to_string(server_->port()) +
+                          "/contract?replicaSet=rs0");
+    }
     void expire_documents() override { EXPECT_TRUE(engine_->run_ttl_pass()); }
 
   private:
@@ -45,17 +48,22 @@ class ServedUnderTest final : public StoreUnderTest {
     std::unique_ptr<wire::Server> server_;
 };
 
-INSTANTIATE_TEST_SUITE_P(mongo_served, StoreContract, ::testing::Values(Adapter{"mongo_served", [] { return std::make_unique<ServedUnderTest>(); }}),
+INSTANTIATE_TEST_SUITE_P(mongo_served, StoreContract,
+                         ::testing::Values(Adapter{
+                             "mongo_served", [] { return std::make_unique<ServedUnderTest>(); }}),
                          ::testing::PrintToStringParamName());
 
-/// Any server, named by ANGELIA_TEST_MONGODB_URI. Its user must be allowed to set ttlMonitorSleepSecs.
+/// Any server, named by ANGELIA_TEST_MONGODB_URI. Its user must be allowed to set
+/// ttlMonitorSleepSecs.
 class OutsideUnderTest final : public StoreUnderTest {
   public:
     explicit OutsideUnderTest(std::string uri) : uri_(std::move(uri)) {}
     Store connect() override { return connect_to(uri_); }
     void expire_documents() override {
         Store store = connect();
-        EXPECT_TRUE(store.diagnostics()->run_command("admin", bson::make("setParameter", std::int32_t{1}, "ttlMonitorSleepSecs", std::int32_t{1})));
+        EXPECT_TRUE(store.diagnostics()->run_command(
+            "admin",
+            bson::make("setParameter", std::int32_t{1}, "ttlMonitorSleepSecs", std::int32_t{1})));
     }
 
   private:
@@ -68,7 +76,8 @@ std::vector<Adapter> outside() {
     return {Adapter{"mongo_outside", [uri] { return std::make_unique<OutsideUnderTest>(uri); }}};
 }
 
-INSTANTIATE_TEST_SUITE_P(mongo_outside, StoreContract, ::testing::ValuesIn(outside()), ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(mongo_outside, StoreContract, ::testing::ValuesIn(outside()),
+                         ::testing::PrintToStringParamName());
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StoreContract);
 
 }  // namespace

@@ -31,7 +31,9 @@ void StoreContract::TearDown() {
     running_.reset();
 }
 
-CollectionName StoreContract::collection(std::string_view suffix) const { return store_.collection(prefix_ + std::string(suffix)); }
+CollectionName StoreContract::collection(std::string_view suffix) const {
+    return store_.collection(prefix_ + std::string(suffix));
+}
 
 void StoreContract::put(const CollectionName& name, std::initializer_list<const char*> documents) {
     std::vector<bson::Document> parsed;
@@ -51,7 +53,8 @@ std::string StoreContract::content(const CollectionName& name) {
     return found ? text(*found) : found.error().to_string();
 }
 
-std::unique_ptr<Watch> StoreContract::watch(WatchLog& log, const CollectionName& name, WatchRequest request) {
+std::unique_ptr<Watch> StoreContract::watch(WatchLog& log, const CollectionName& name,
+                                            WatchRequest request) {
     request.collection = name;
     auto watch = store_.watch(std::move(request), log.events());
     if (!watch) {

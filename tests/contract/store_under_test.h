@@ -1,4 +1,5 @@
-// What the contract suite needs of a store besides the port itself: connecting, and making time pass for TTL.
+// What the contract suite needs of a store besides the port itself: connecting, and making time
+// pass for TTL.
 #pragma once
 
 #include "watch_log.h"
@@ -34,7 +35,9 @@ struct Adapter {
     std::string name;
     std::function<std::unique_ptr<StoreUnderTest>()> start;
 };
-inline std::ostream& operator<<(std::ostream& out, const Adapter& adapter) { return out << adapter.name; }
+inline std::ostream& operator<<(std::ostream& out, const Adapter& adapter) {
+    return out << adapter.name;
+}
 
 /// One suite, every adapter: TEST_P(StoreContract, …).
 class StoreContract : public ::testing::TestWithParam<Adapter> {
@@ -47,7 +50,8 @@ class StoreContract : public ::testing::TestWithParam<Adapter> {
     void put(const CollectionName& name, std::initializer_list<const char*> documents);
     /// Documents of a collection by `_id`, one relaxed JSON per line.
     std::string content(const CollectionName& name);
-    std::unique_ptr<Watch> watch(WatchLog& log, const CollectionName& name, WatchRequest request = {});
+    std::unique_ptr<Watch> watch(WatchLog& log, const CollectionName& name,
+                                 WatchRequest request = {});
 
     std::unique_ptr<StoreUnderTest> running_;
     Store store_;
@@ -56,7 +60,8 @@ class StoreContract : public ::testing::TestWithParam<Adapter> {
 
 bson::Document json(std::string_view text);
 std::string text(const std::vector<bson::Document>& documents);
-UpdateOp change(std::string_view filter, std::string_view update, bool multi = false, bool upsert = false);
+UpdateOp change(std::string_view filter, std::string_view update, bool multi = false,
+                bool upsert = false);
 DeleteOp removal(std::string_view filter, bool multi = false);
 /// "0 DuplicateKey, 3 BadValue": positions and codes.
 std::string text(const std::vector<WriteError>& errors);

@@ -23,7 +23,8 @@ TEST_P(StoreContract, InsertMakesAnIdInFront) {
 TEST_P(StoreContract, OrderedInsertStopsAtTheDuplicate) {
     const auto c = collection();
     put(c, {R"({"_id": 2})"});
-    const bson::Document d1 = json(R"({"_id": 1})"), d2 = json(R"({"_id": 2})"), d3 = json(R"({"_id": 3})");
+    const bson::Document d1 = json(R"({"_id": 1})"), d2 = json(R"({"_id": 2})"),
+                         d3 = json(R"({"_id": 3})");
     const std::vector<bson::DocumentView> batch{d1.view(), d2.view(), d3.view()};
     const auto done = store_.insert(c, batch, true);
     ASSERT_TRUE(done) << done.error().to_string();
@@ -35,20 +36,23 @@ TEST_P(StoreContract, OrderedInsertStopsAtTheDuplicate) {
 TEST_P(StoreContract, UnorderedInsertGoesOnBehindDuplicates) {
     const auto c = collection();
     put(c, {R"({"_id": 2})", R"({"_id": 4})"});
-    const bson::Document d1 = json(R"({"_id": 1})"), d2 = json(R"({"_id": 2})"), d3 = json(R"({"_id": 3})"), d4 = json(R"({"_id": 4})");
+    const bson::Document d1 = json(R"({"_id": 1})"), d2 = json(R"({"_id": 2})"),
+                         d3 = json(R"({"_id": 3})"), d4 = json(R"({"_id": 4})");
     const std::vector<bson::DocumentView> batch{d1.view(), d2.view(), d3.view(), d4.view()};
     const auto done = store_.insert(c, batch, false);
     ASSERT_TRUE(done) << done.error().to_string();
     EXPECT_EQ(done->inserted, 2);
     EXPECT_EQ(text(done->errors), "1 DuplicateKey, 3 DuplicateKey");
-    EXPECT_NE(done->errors[0].error.message.find("E11000"), std::string::npos) << done->errors[0].error.message;
+    EXPECT_NE(done->errors[0].error.message.find("E11000"), std::string::npos)
+        << done->errors[0].error.message;
 }
 
 TEST_P(StoreContract, InsertOfAThousandAndOfNone) {
     const auto c = collection();
     std::vector<bson::Document> documents;
     std::vector<bson::DocumentView> views;
-    for (std::int32_t i = 0; i < 1000; ++i) documents.push_back(bson::make("_id", i, "text", std::string(500, 'x')));
+    for (std::int32_t i = 0; i < 1000; ++i)
+        documents.push_back(bson::make("_id", i, "text", std::string(500, 'x')));
     for (const auto& d : documents) views.push_back(d.view());
     const auto done = store_.insert(c, views, false);
     ASSERT_TRUE(done) << done.error().to_string();
@@ -82,7 +86,8 @@ TEST_P(StoreContract, MajorityAndUnacknowledgedWrites) {
 
 TEST_P(StoreContract, FindFiltersSortsSkipsLimitsAndProjects) {
     const auto c = collection();
-    put(c, {R"({"_id": 1, "n": 3, "s": "a"})", R"({"_id": 2, "n": 1, "s": "b"})", R"({"_id": 3, "n": 2, "s": "c"})", R"({"_id": 4, "n": 9, "s": "d"})"});
+    put(c, {R"({"_id": 1, "n": 3, "s": "a"})", R"({"_id": 2, "n": 1, "s": "b"})",
+            R"({"_id": 3, "n": 2, "s": "c"})", R"({"_id": 4, "n": 9, "s": "d"})"});
     FindRequest request;
     request.collection = c;
     request.filter = json(R"({"n": {"$lt": 9}})");
@@ -121,13 +126,16 @@ TEST_P(StoreContract, UpdateBatchCountsAndUpserts) {
     ASSERT_EQ(done->upserted.size(), 1u);
     EXPECT_EQ(done->upserted[0].first, 2u);
     EXPECT_EQ(done->upserted[0].second.view().to_int64(), 3);
-    EXPECT_EQ(content(c), "{\"_id\":1,\"n\":2,\"seen\":true}\n{\"_id\":2,\"n\":1,\"seen\":true}\n{\"_id\":3,\"n\":7}\n");
+    EXPECT_EQ(content(c),
+              "{\"_id\":1,\"n\":2,\"seen\":true}\n{\"_id\":2,\"n\":1,\"seen\":true}\n{\"_id\":3,"
+              "\"n\":7}\n");
 }
 
 TEST_P(StoreContract, UpdateThatChangesNothingMatchesWithoutModifying) {
     const auto c = collection();
     put(c, {R"({"_id": 1, "tags": ["a"]})"});
-    const auto done = store_.update_one(c, json(R"({"_id": 1})"), json(R"({"$addToSet": {"tags": "a"}})"));
+    const auto done =
+        store_.update_one(c, json(R"({"_id": 1})"), json(R"({"$addToSet": {"tags": "a"}})"));
     ASSERT_TRUE(done) << done.error().to_string();
     EXPECT_EQ(done->matched, 1);
     EXPECT_EQ(done->modified, 0);
@@ -170,13 +178,20 @@ TEST_P(StoreContract, EffectiveSaysWhichUpdatesDidSomethingOrIsEmpty) {
 TEST_P(StoreContract, SingleUpdateTellsWhetherItTookEffect) {
     const auto c = collection();
     put(c, {R"({"_id": 1, "epoch": 3})"});
-    EXPECT_EQ(store_.update_one(c, json(R"({"_id": 1, "epoch": 2})"), json(R"({"$set": {"x": 1}})")).value_or_throw().matched, 0);
-    EXPECT_EQ(store_.update_one(c, json(R"({"_id": 1, "epoch": 3})"), json(R"({"$set": {"x": 1}})")).value_or_throw().matched, 1);
+    EXPECT_EQ(store_.update_one(c, json(R"({"_id": 1, "epoch": 2})"), json(R"({"$set": {"x": 1}})"))
+                  .value_or_throw()
+                  .matched,
+              0);
+    EXPECT_EQ(store_.update_one(c, json(R"({"_id": 1, "epoch": 3})"), json(R"({"$set": {"x": 1}})"))
+                  .value_or_throw()
+                  .matched,
+              1);
 }
 
 TEST_P(StoreContract, RemoveOneAndMany) {
     const auto c = collection();
-    put(c, {R"({"_id": 1, "k": "a"})", R"({"_id": 2, "k": "a"})", R"({"_id": 3, "k": "b"})", R"({"_id": 4, "k": "b"})"});
+    put(c, {R"({"_id": 1, "k": "a"})", R"({"_id": 2, "k": "a"})", R"({"_id": 3, "k": "b"})",
+            R"({"_id": 4, "k": "b"})"});
     std::vector<DeleteOp> ops;
     ops.push_back(removal(R"({"k": "a"})"));
     ops.push_back(removal(R"({"k": "b"})", true));
@@ -331,7 +346,8 @@ std::vector<IndexDefinition> one(IndexDefinition definition) {
 TEST_P(StoreContract, UniqueIndexRefusesASecondValue) {
     const auto c = collection();
     ASSERT_TRUE(store_.ensure_indexes(c, one(index("by_key", R"({"key": 1})", true))));
-    ASSERT_TRUE(store_.ensure_indexes(c, one(index("by_key", R"({"key": 1})", true)))) << "the same index again is fine";
+    ASSERT_TRUE(store_.ensure_indexes(c, one(index("by_key", R"({"key": 1})", true))))
+        << "the same index again is fine";
     put(c, {R"({"_id": 1, "key": "a"})"});
     const auto done = store_.insert(c, json(R"({"_id": 2, "key": "a"})"));
     ASSERT_TRUE(done) << done.error().to_string();
@@ -356,8 +372,10 @@ TEST_P(StoreContract, TtlIndexDeletesWhatIsOver) {
     WatchLog log;
     const auto w = watch(log, c);
     const std::int64_t now = store_.server_time().value_or_throw().now.millis;
-    ASSERT_TRUE(store_.insert(c, bson::make("_id", std::int32_t{1}, "delete_at", bson::Date{now - 10'000})));
-    ASSERT_TRUE(store_.insert(c, bson::make("_id", std::int32_t{2}, "delete_at", bson::Date{now + 3'600'000})));
+    ASSERT_TRUE(store_.insert(
+        c, bson::make("_id", std::int32_t{1}, "delete_at", bson::Date{now - 10'000})));
+    ASSERT_TRUE(store_.insert(
+        c, bson::make("_id", std::int32_t{2}, "delete_at", bson::Date{now + 3'600'000})));
     ASSERT_TRUE(store_.insert(c, bson::make("_id", std::int32_t{3})));
     running_->expire_documents();
     ASSERT_TRUE(log.wait_events(4));
@@ -386,7 +404,9 @@ TEST_P(StoreContract, BadNamesAreRefused) {
 }
 
 TEST_P(StoreContract, TooLargeADocumentIsRefused) {
-    const auto done = store_.insert(collection(), bson::make("_id", std::int32_t{1}, "s", std::string(bson::kDocumentBytesMax, 'x')));
+    const auto done = store_.insert(
+        collection(),
+        bson::make("_id", std::int32_t{1}, "s", std::string(bson::kDocumentBytesMax, 'x')));
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().code, ErrorCode::BSONObjectTooLarge);
 }
@@ -395,7 +415,9 @@ TEST_P(StoreContract, LargeDocumentsInOneBatchArriveWhole) {
     const auto c = collection();
     std::vector<bson::Document> documents;
     std::vector<bson::DocumentView> views;
-    for (std::int32_t i = 0; i < 5; ++i) documents.push_back(bson::make("_id", i, "s", std::string(12'000'000, static_cast<char>('a' + i))));
+    for (std::int32_t i = 0; i < 5; ++i)
+        documents.push_back(
+            bson::make("_id", i, "s", std::string(12'000'000, static_cast<char>('a' + i))));
     for (const auto& d : documents) views.push_back(d.view());
     const auto done = store_.insert(c, views);
     ASSERT_TRUE(done) << done.error().to_string();

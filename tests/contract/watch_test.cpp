@@ -18,7 +18,8 @@ TEST_P(StoreContract, WatchShowsInsertsUpdatesReplacementsAndDeletes) {
     put(c, {R"({"_id": 1, "a": 1})"});
     ASSERT_TRUE(store_.update_one(c, json(R"({"_id": 1})"), json(R"({"$set": {"a": 2}})")));
     ASSERT_TRUE(store_.update_one(c, json(R"({"_id": 1})"), json(R"({"b": 3})")));
-    ASSERT_TRUE(store_.update_one(c, json(R"({"_id": 1})"), json(R"({"$set": {"b": 3}})"))) << "changes nothing: no event";
+    ASSERT_TRUE(store_.update_one(c, json(R"({"_id": 1})"), json(R"({"$set": {"b": 3}})")))
+        << "changes nothing: no event";
     ASSERT_TRUE(store_.remove(c, [] {
         std::vector<DeleteOp> ops;
         ops.push_back(removal(R"({"_id": 1})"));
@@ -54,7 +55,8 @@ TEST_P(StoreContract, WatchFiltersWithMatch) {
     const auto c = collection();
     WatchLog log;
     WatchRequest request;
-    request.stages = stages(R"({"0": {"$match": {"operationType": "insert", "fullDocument.to": {"$in": ["me", null]}}}})");
+    request.stages = stages(
+        R"({"0": {"$match": {"operationType": "insert", "fullDocument.to": {"$in": ["me", null]}}}})");
     const auto w = watch(log, c, std::move(request));
     put(c, {R"({"_id": 1, "to": "you"})", R"({"_id": 2, "to": "me"})", R"({"_id": 3})"});
     ASSERT_TRUE(store_.update_one(c, json(R"({"_id": 2})"), json(R"({"$set": {"x": 2}})")));
@@ -141,14 +143,19 @@ TEST_P(StoreContract, WatchDeliversABurstWholeAndInOrder) {
     const auto w = watch(log, c, std::move(request));
     std::vector<bson::Document> documents;
     std::vector<bson::DocumentView> views;
-    for (std::int32_t i = 0; i < kEvents; ++i) documents.push_back(bson::make("_id", i, "text", "some text"));
+    for (std::int32_t i = 0; i < kEvents; ++i)
+        documents.push_back(bson::make("_id", i, "text", "some text"));
     for (const auto& d : documents) views.push_back(d.view());
     ASSERT_TRUE(store_.insert(c, views));
     ASSERT_TRUE(log.wait_events(kEvents));
     const auto events = log.all();
     ASSERT_EQ(events.size(), static_cast<std::size_t>(kEvents));
     std::int64_t in_place = 0;
-    for (std::int32_t i = 0; i < kEvents; ++i) in_place += events[static_cast<std::size_t>(i)].view().find_path("documentKey._id").to_int64() == i ? 1 : 0;
+    for (std::int32_t i = 0; i < kEvents; ++i)
+        in_place +=
+            events[static_cast<std::size_t>(i)].view().find_path("documentKey._id").to_int64() == i
+                ? 1
+                : 0;
     EXPECT_EQ(in_place, kEvents);
 }
 

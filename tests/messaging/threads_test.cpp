@@ -22,7 +22,8 @@ constexpr auto kPatience = 20s;  // only ever reached by a failing test
 
 store::Store memory_store() {
     static std::atomic<int> number{0};
-    return store::open_store("embedded::memory:?name=threads" + std::to_string(++number)).value_or_throw();
+    return store::open_store("embedded::memory:?name=threads" + std::to_string(++number))
+        .value_or_throw();
 }
 
 /// Waits for something that other threads bring about.
@@ -75,16 +76,19 @@ TEST(MessagingThreads, ExampleOfTheReadme) {
 
 TEST(MessagingThreads, NestedRequestsWorkWithOneWorkerEach) {
     const auto store = memory_store();
-    auto client = started(store), a = started(store, {.threads = 1}), b = started(store, {.threads = 1});
+    auto client = started(store), a = started(store, {.threads = 1}),
+         b = started(store, {.threads = 1});
     a->listen("outer", [&](const Message&) -> Reply {
-        auto inner = a->request({.topic = "inner"}, kPatience);
-        return inner ? answer("outer of " + *inner->msg) : reject(inner.error().message);
-    }).value_or_throw();
+         auto inner = a->request({.topic = "inner"}, kPatience);
+         return inner ? answer("outer of " + *inner->msg) : reject(inner.error().message);
+     }).value_or_throw();
     b->listen("inner", [&](const Message&) -> Reply {
-        auto innermost = b->request({.topic = "innermost"}, kPatience);
-        return innermost ? answer("inner of " + *innermost->msg) : reject(innermost.error().message);
-    }).value_or_throw();
-    client->listen("innermost", [](const Message&) -> Reply { return answer("innermost"); }).value_or_throw();
+         auto innermost = b->request({.topic = "innermost"}, kPatience);
+         return innermost ? answer("inner of " + *innermost->msg)
+                          : reject(innermost.error().message);
+     }).value_or_throw();
+    client->listen("innermost", [](const Message&) -> Reply { return answer("innermost"); })
+        .value_or_throw();
     for (auto* bus : {client.get(), a.get(), b.get()}) make_ready(*bus);
     const auto reply = client->request({.topic = "outer", .exclusive = true}, kPatience);
     ASSERT_TRUE(reply) << reply.error().to_string();
@@ -97,7 +101,9 @@ TEST(MessagingThreads, RequestAllHearsEveryResponder) {
     std::vector<std::unique_ptr<Messaging>> responders;
     for (int i = 0; i < 3; ++i) {
         responders.push_back(started(store));
-        responders.back()->listen("who", [i](const Message&) -> Reply { return answer(std::to_string(i)); }).value_or_throw();
+        responders.back()
+            ->listen("who", [i](const Message&) -> Reply { return answer(std::to_string(i)); })
+            .value_or_throw();
         make_ready(*responders.back());
     }
     const auto replies = client->request_all({.topic = "who"}, 3, kPatience).value_or_throw();
@@ -117,8 +123,10 @@ TEST(MessagingThreads, NoAnswerInTimeIsAClearError) {
 TEST(MessagingThreads, StopWakesBlockedCallersWithAClearError) {
     auto bus = started(memory_store());
     make_ready(*bus);
-    auto request = std::async(std::launch::async, [&] { return bus->request({.topic = "nobody"}, kPatience); });
-    auto receive = std::async(std::launch::async, [&] { return bus->receive("nothing", 1, kPatience); });
+    auto request = std::async(std::launch::async,
+                              [&] { return bus->request({.topic = "nobody"}, kPatience); });
+    auto receive =
+        std::async(std::launch::async, [&] { return bus->receive("nothing", 1, kPatience); });
     while (bus->status().waiting_for_answers == 0) std::this_thread::yield();
     const auto before = steady_clock::now();
     bus->stop().value_or_throw();
@@ -132,11 +140,14 @@ TEST(MessagingThreads, StopLetsRunningHandlersFinishAndSettlesThem) {
     auto sender = started(store), worker = started(store);
     Signal begun, go;
     std::atomic<bool> finished{false};
-    worker->listen("job", [&](const Message&) {
-        begun.notify();
-        go.wait_for_count(1);
-        finished = true;
-    }).value_or_throw();
+    worker
+        ->listen("job",
+                 [&](const Message&) {
+                     begun.notify();
+                     go.wait_for_count(1);
+                     finished = true;
+                 })
+        .value_or_throw();
     make_ready(*worker);
     sender->publish({.topic = "job", .exclusive = true}).value_or_throw();
     ASSERT_TRUE(begun.wait_for_count(1));
@@ -145,19 +156,25 @@ TEST(MessagingThreads, StopLetsRunningHandlersFinishAndSettlesThem) {
     go.notify();
     ASSERT_TRUE(stopping.get());
     EXPECT_TRUE(finished);
-    EXPECT_EQ(store::Store(store).count(store.collection("msg"), bson::Document()).value_or_throw(), 0);
-    EXPECT_EQ(store::Store(store).count(store.collection("msg_lck"), bson::Document()).value_or_throw(), 0);
+    EXPECT_EQ(store::Store(store).count(store.collection("msg"), bson::Document()).value_or_throw(),
+              0);
+    EXPECT_EQ(
+        store::Store(store).count(store.collection("msg_lck"), bson::Document()).value_or_throw(),
+        0);
 }
 
 TEST(MessagingThreads, StopReportsAHandlerThatDoesNotEnd) {
     const auto store = memory_store();
     auto sender = started(store), worker = started(store);
     Signal begun, go, ended;
-    worker->listen("job", [&](const Message&) {
-        begun.notify();
-        go.wait_for_count(1);
-        ended.notify();
-    }).value_or_throw();
+    worker
+        ->listen("job",
+                 [&](const Message&) {
+                     begun.notify();
+                     go.wait_for_count(1);
+                     ended.notify();
+                 })
+        .value_or_throw();
     make_ready(*worker);
     sender->publish({.topic = "job", .exclusive = true}).value_or_throw();
     ASSERT_TRUE(begun.wait_for_count(1));
@@ -178,10 +195,13 @@ TEST(MessagingThreads, BurstOnFourNodesIsHandledOnceEach) {
     std::vector<std::unique_ptr<Messaging>> workers;
     for (int i = 0; i < 4; ++i) {
         workers.push_back(started(store, {.threads = 4}));
-        workers.back()->listen("job", [&](const Message& m) {
-            const std::lock_guard<std::mutex> lock(mutex);
-            if (++handled[m.id.to_hex()] == 1) done.notify();
-        }).value_or_throw();
+        workers.back()
+            ->listen("job",
+                     [&](const Message& m) {
+                         const std::lock_guard<std::mutex> lock(mutex);
+                         if (++handled[m.id.to_hex()] == 1) done.notify();
+                     })
+            .value_or_throw();
         make_ready(*workers.back());
     }
     std::vector<Message> bulk(500);
@@ -190,12 +210,16 @@ TEST(MessagingThreads, BurstOnFourNodesIsHandledOnceEach) {
         m.exclusive = true;
     }
     sender->publish(std::move(bulk)).value_or_throw();
-    for (int i = 0; i < 500; ++i) sender->publish({.topic = "job", .exclusive = true}).value_or_throw();
+    for (int i = 0; i < 500; ++i)
+        sender->publish({.topic = "job", .exclusive = true}).value_or_throw();
     ASSERT_TRUE(done.wait_for_count(1000));
     for (auto& worker : workers) worker->stop().value_or_throw();
     for (const auto& [id, times] : handled) EXPECT_EQ(times, 1) << id;
-    EXPECT_EQ(store::Store(store).count(store.collection("msg"), bson::Document()).value_or_throw(), 0);
-    EXPECT_EQ(store::Store(store).count(store.collection("msg_lck"), bson::Document()).value_or_throw(), 0);
+    EXPECT_EQ(store::Store(store).count(store.collection("msg"), bson::Document()).value_or_throw(),
+              0);
+    EXPECT_EQ(
+        store::Store(store).count(store.collection("msg_lck"), bson::Document()).value_or_throw(),
+        0);
 }
 
 TEST(MessagingThreads, BroadcastBurstReachesEveryListenerOnce) {
@@ -207,10 +231,13 @@ TEST(MessagingThreads, BroadcastBurstReachesEveryListenerOnce) {
     Signal done;
     for (int i = 0; i < 3; ++i) {
         nodes.push_back(started(store));
-        nodes.back()->listen("news", [&, i](const Message& m) {
-            const std::lock_guard<std::mutex> lock(mutex);
-            if (++heard[m.id.to_hex() + std::to_string(i)] == 1) done.notify();
-        }).value_or_throw();
+        nodes.back()
+            ->listen("news",
+                     [&, i](const Message& m) {
+                         const std::lock_guard<std::mutex> lock(mutex);
+                         if (++heard[m.id.to_hex() + std::to_string(i)] == 1) done.notify();
+                     })
+            .value_or_throw();
         make_ready(*nodes.back());
     }
     for (int round = 0; round < 10; ++round) {
@@ -227,12 +254,14 @@ TEST(MessagingThreads, PullWaitsForTheFirstMessage) {
     const auto store = memory_store();
     auto sender = started(store), worker = started(store);
     make_ready(*worker);
-    auto pulled = std::async(std::launch::async, [&] { return worker->receive("job", 10, kPatience); });
+    auto pulled =
+        std::async(std::launch::async, [&] { return worker->receive("job", 10, kPatience); });
     sender->publish({.topic = "job", .msg = "x", .exclusive = true}).value_or_throw();
     const auto messages = pulled.get().value_or_throw();
     ASSERT_EQ(messages.size(), 1u);
     worker->acknowledge(messages[0]).value_or_throw();
-    EXPECT_EQ(store::Store(store).count(store.collection("msg"), bson::Document()).value_or_throw(), 0);
+    EXPECT_EQ(store::Store(store).count(store.collection("msg"), bson::Document()).value_or_throw(),
+              0);
 }
 
 // S29: registrations race with the start and with one another.
@@ -241,7 +270,9 @@ TEST(MessagingThreads, ConcurrentRegistrationsAreAllThere) {
     std::vector<std::thread> threads;
     for (int t = 0; t < 8; ++t) {
         threads.emplace_back([&, t] {
-            for (int i = 0; i < 60; ++i) bus.listen("topic-" + std::to_string(t * 60 + i), [](const Message&) {}).value_or_throw();
+            for (int i = 0; i < 60; ++i)
+                bus.listen("topic-" + std::to_string(t * 60 + i), [](const Message&) {})
+                    .value_or_throw();
         });
     }
     bus.start().value_or_throw();
@@ -265,7 +296,9 @@ TEST(MessagingThreads, NodesMayBeStoppedWhileMessagesFlow) {
     }
     going = false;
     publisher.join();
-    EXPECT_EQ(store::Store(store).count(store.collection("msg_lck"), bson::Document()).value_or_throw(), 0);
+    EXPECT_EQ(
+        store::Store(store).count(store.collection("msg_lck"), bson::Document()).value_or_throw(),
+        0);
 }
 
 }  // namespace

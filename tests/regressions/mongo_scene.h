@@ -28,14 +28,22 @@ inline const bool kQuietDriver = [] {
     return true;
 }();
 
-inline store::Store connect_mongo(std::uint16_t port, milliseconds reply_grace = store::mongo::kReplyGrace) {
-    const auto address = store::StoreAddress::parse("mongodb://127.0.0.1:" + std::to_string(port) + "/db?directConnection=true&serverSelectionTimeoutMS=2000").value_or_throw();
-    return store::Store(store::mongo::MongoStore::open(address, {}, reply_grace).value_or_throw(), "db");
+inline store::Store connect_mongo(std::uint16_t port,
+                                  milliseconds reply_grace = store::mongo::kReplyGrace) {
+    const auto address =
+        store::StoreAddress::parse("mongodb://127.0.0.1:" + std::to_string(port) +
+                                   "/db?directConnection=true&serverSelectionTimeoutMS=2000")
+            .value_or_throw();
+    return store::Store(store::mongo::MongoStore::open(address, {}, reply_grace).value_or_throw(),
+                        "db");
 }
 
 struct MongoScene {
     explicit MongoScene(milliseconds reply_grace = store::mongo::kReplyGrace)
-        : engine(start_engine()), server(start_server(*engine)), proxy(FaultyProxy::start(server->port())), faulty(connect_mongo(proxy->port(), reply_grace)),
+        : engine(start_engine()),
+          server(start_server(*engine)),
+          proxy(FaultyProxy::start(server->port())),
+          faulty(connect_mongo(proxy->port(), reply_grace)),
           direct(connect_mongo(server->port())) {}
     ~MongoScene() {
         proxy->set_rule({});
@@ -60,7 +68,8 @@ struct MongoScene {
         return wire::Server::start(engine, options).value_or_throw();
     }
 
-    std::unique_ptr<store::Watch> watch(WatchLog& log, milliseconds max_wait = 200ms, std::int32_t batch_size = 100) {
+    std::unique_ptr<store::Watch> watch(WatchLog& log, milliseconds max_wait = 200ms,
+                                        std::int32_t batch_size = 100) {
         store::WatchRequest request;
         request.collection = c;
         request.max_wait = max_wait;
@@ -72,7 +81,9 @@ struct MongoScene {
         for (std::int32_t id = from; id <= to; ++id) put(id);
     }
     /// Change stream cursors open at the server.
-    std::int64_t open_cursors() { return engine->status()["cursors"].as_document()["open"].to_int64().value_or(-1); }
+    std::int64_t open_cursors() {
+        return engine->status()["cursors"].as_document()["open"].to_int64().value_or(-1);
+    }
 
     std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<wire::Server> server;
@@ -81,7 +92,10 @@ struct MongoScene {
     store::CollectionName c{"db", "messages"};
 };
 
-inline bool is_stream(const Command& command) { return command.name == "aggregate" && bson::to_json(command.body).find("$changeStream") != std::string::npos; }
+inline bool is_stream(const Command& command) {
+    return command.name == "aggregate" &&
+           bson::to_json(command.body).find("$changeStream") != std::string::npos;
+}
 
 inline std::string inserts(std::int32_t from, std::int32_t to) {
     std::string out;

@@ -1,5 +1,5 @@
-// Scars of change streams (S1 to S6, and the field reports on guessed capabilities and standalone servers), on the MongoDB adapter
-// through a proxy.
+// Scars of change streams (S1 to S6, and the field reports on guessed capabilities and standalone
+// servers), on the MongoDB adapter through a proxy.
 #include "mongo_scene.h"
 
 #include <atomic>
@@ -7,13 +7,16 @@
 namespace angelia::regressions {
 namespace {
 
-// S1. After a rolling restart clients hammered the server with resumes from a token that the server had declared lost.
+// S1. After a rolling restart clients hammered the server with resumes from a token that the server
+// had declared lost.
 TEST(MongoWatch, LostHistoryIsNeverResumedAndBacksOff) {
     MongoScene s;
     std::atomic<int> streams{0};
     s.proxy->set_rule([&](const Command& command) -> Fault {
         if (!is_stream(command) || ++streams != 2) return {};
-        return {Fault::Kind::Answer, error_reply(286, "ChangeStreamHistoryLost", "Resume of change stream was not possible, as the resume point may no longer be in the oplog.")};
+        return {Fault::Kind::Answer, error_reply(286, "ChangeStreamHistoryLost",
+                                                 "Resume of change stream was not possible, as the "
+                                                 "resume point may no longer be in the oplog.")};
     });
     WatchLog log;
     const auto w = s.watch(log);
@@ -27,7 +30,8 @@ TEST(MongoWatch, LostHistoryIsNeverResumedAndBacksOff) {
     EXPECT_EQ(log.text(), "insert 1\n");
     EXPECT_EQ(log.gaps(), (std::vector<bool>{true, true}));
     std::vector<std::string> opened;
-    for (const auto& command : s.proxy->commands("aggregate")) opened.push_back(bson::to_json(command.body));
+    for (const auto& command : s.proxy->commands("aggregate"))
+        opened.push_back(bson::to_json(command.body));
     ASSERT_EQ(opened.size(), 3u);
     EXPECT_NE(opened[1].find("startAfter"), std::string::npos);
     EXPECT_EQ(opened[2].find("After"), std::string::npos) << opened[2];
@@ -72,12 +76,17 @@ TEST(MongoWatch, OutlivesEveryErrorOfAFailover) {
     MongoScene s;
     std::atomic<int> streams{0};
     static constexpr std::pair<std::int32_t, const char*> kErrors[] = {
-        {10107, "NotWritablePrimary"}, {189, "PrimarySteppedDown"}, {11600, "InterruptedAtShutdown"}, {43, "CursorNotFound"}, {8000, "AtlasError"}};
+        {10107, "NotWritablePrimary"},
+        {189, "PrimarySteppedDown"},
+        {11600, "InterruptedAtShutdown"},
+        {43, "CursorNotFound"},
+        {8000, "AtlasError"}};
     s.proxy->set_rule([&](const Command& command) -> Fault {
         if (!is_stream(command)) return {};
         const int n = ++streams;
         if (n < 2 || n > 6) return {};
-        return {Fault::Kind::Answer, error_reply(kErrors[n - 2].first, kErrors[n - 2].second, "a failover")};
+        return {Fault::Kind::Answer,
+                error_reply(kErrors[n - 2].first, kErrors[n - 2].second, "a failover")};
     });
     WatchLog log;
     const auto w = s.watch(log);
@@ -94,7 +103,8 @@ TEST(MongoWatch, OutlivesEveryErrorOfAFailover) {
     EXPECT_TRUE(w->live());
 }
 
-// S5. A read deadline that equals the server's waiting time gives up just before the reply, again and again.
+// S5. A read deadline that equals the server's waiting time gives up just before the reply, again
+// and again.
 TEST(MongoWatch, LateRepliesAreWaitedFor) {
     MongoScene s(2s);
     s.proxy->set_rule([](const Command& command) -> Fault {
@@ -109,7 +119,8 @@ TEST(MongoWatch, LateRepliesAreWaitedFor) {
     EXPECT_EQ(s.open_cursors(), 1);
 }
 
-// S5. A deadline that is missed ends the connection: its late reply must not answer another question.
+// S5. A deadline that is missed ends the connection: its late reply must not answer another
+// question.
 TEST(MongoWatch, MissedDeadlineEndsTheConnection) {
     MongoScene s(300ms);
     std::atomic<int> replies{0};
@@ -151,8 +162,12 @@ TEST(MongoWatch, StalledReplyEndsTheConnection) {
 TEST(MongoWatch, ServerWithoutStartAfterIsResumedWithResumeAfter) {
     MongoScene s;
     s.proxy->set_rule([](const Command& command) -> Fault {
-        if (!is_stream(command) || bson::to_json(command.body).find("startAfter") == std::string::npos) return {};
-        return {Fault::Kind::Answer, error_reply(40415, "Location40415", "BSON field '$changeStream.startAfter' is an unknown field.")};
+        if (!is_stream(command) ||
+            bson::to_json(command.body).find("startAfter") == std::string::npos)
+            return {};
+        return {Fault::Kind::Answer,
+                error_reply(40415, "Location40415",
+                            "BSON field '$changeStream.startAfter' is an unknown field.")};
     });
     WatchLog log;
     const auto w = s.watch(log);
@@ -168,7 +183,9 @@ TEST(MongoWatch, ServerWithoutStartAfterIsResumedWithResumeAfter) {
     ASSERT_TRUE(log.wait_events(60));
     EXPECT_EQ(log.text(), inserts(1, 60));
     int with_start_after = 0;
-    for (const auto& command : s.proxy->commands("aggregate")) with_start_after += bson::to_json(command.body).find("startAfter") != std::string::npos ? 1 : 0;
+    for (const auto& command : s.proxy->commands("aggregate"))
+        with_start_after +=
+            bson::to_json(command.body).find("startAfter") != std::string::npos ? 1 : 0;
     EXPECT_EQ(with_start_after, 1) << "tried once";
     EXPECT_FALSE(s.faulty.capabilities().value_or_throw().start_after);
 }
@@ -217,13 +234,16 @@ bson::Document without_set_name(const Command& command, bson::Document reply) {
     return b.take();
 }
 
-// Field report: single servers have no change streams; an error at every cycle does not help anybody.
+// Field report: single servers have no change streams; an error at every cycle does not help
+// anybody.
 TEST(MongoWatch, StandaloneServerIsToldOnceAndLeftAlone) {
     MongoScene s;
     s.proxy->set_reply_filter(without_set_name);
     s.proxy->set_rule([](const Command& command) -> Fault {
         if (!is_stream(command)) return {};
-        return {Fault::Kind::Answer, error_reply(40573, "Location40573", "The $changeStream stage is only supported on replica sets")};
+        return {Fault::Kind::Answer,
+                error_reply(40573, "Location40573",
+                            "The $changeStream stage is only supported on replica sets")};
     });
     const auto capabilities = s.faulty.capabilities().value_or_throw();
     EXPECT_FALSE(capabilities.change_streams);

@@ -1,4 +1,5 @@
-// Writes whose reply is lost: the driver sends them again, and the answer must be that of the first time.
+// Writes whose reply is lost: the driver sends them again, and the answer must be that of the first
+// time.
 #include "mongo_scene.h"
 
 #include <atomic>
@@ -8,7 +9,8 @@ namespace {
 
 /// The reply to the first command of this name is cut in its middle.
 void cut_first(MongoScene& s, std::string name) {
-    s.proxy->set_rule([name = std::move(name), count = std::make_shared<std::atomic<int>>(0)](const Command& command) -> Fault {
+    s.proxy->set_rule([name = std::move(name), count = std::make_shared<std::atomic<int>>(0)](
+                          const Command& command) -> Fault {
         if (command.name != name || ++*count != 1) return {};
         return {Fault::Kind::CutInside};
     });
@@ -28,7 +30,8 @@ TEST(MongoWrites, RetriedIncrementCountsOnce) {
     MongoScene s;
     s.put(1);
     cut_first(s, "update");
-    const auto done = s.faulty.update_one(s.c, bson::make("_id", std::int32_t{1}), bson::make("$inc", bson::make("n", std::int32_t{1})));
+    const auto done = s.faulty.update_one(s.c, bson::make("_id", std::int32_t{1}),
+                                          bson::make("$inc", bson::make("n", std::int32_t{1})));
     ASSERT_TRUE(done) << done.error().to_string();
     EXPECT_EQ(done->modified, 1);
     EXPECT_EQ(s.direct.find({s.c, {}, {}, {}, 0, 0}).value_or_throw()[0]["n"].to_int64(), 1);
@@ -77,7 +80,9 @@ TEST(MongoWrites, UnreachableServerIsSaidInTime) {
 }
 
 TEST(MongoWrites, OpeningAnUnreachableServerNamesIt) {
-    const auto address = store::StoreAddress::parse("mongodb://user:secret@127.0.0.1:1/db?serverSelectionTimeoutMS=300").value_or_throw();
+    const auto address = store::StoreAddress::parse(
+                             "mongodb://user:secret@127.0.0.1:1/db?serverSelectionTimeoutMS=300")
+                             .value_or_throw();
     const auto opened = store::mongo::MongoStore::open(address, {});
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::HostUnreachable) << opened.error().to_string();
@@ -86,7 +91,8 @@ TEST(MongoWrites, OpeningAnUnreachableServerNamesIt) {
 }
 
 TEST(MongoWrites, InvalidAddressIsExplained) {
-    const auto address = store::StoreAddress::parse("mongodb://127.0.0.1:99999999/db").value_or_throw();
+    const auto address =
+        store::StoreAddress::parse("mongodb://127.0.0.1:99999999/db").value_or_throw();
     const auto opened = store::mongo::MongoStore::open(address, {});
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().code, ErrorCode::FailedToParse) << opened.error().to_string();

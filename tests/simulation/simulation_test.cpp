@@ -1,4 +1,5 @@
-// Standard messaging under a random schedule. A failure prints its seed: ANGELIA_SIM_SEED=<seed> plays exactly that one again.
+// Standard messaging under a random schedule. A failure prints its seed: ANGELIA_SIM_SEED=<seed>
+// plays exactly that one again.
 #include "world.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,8 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
 
 std::vector<std::uint64_t> seeds() {
     if (const auto one = number_from_environment("ANGELIA_SIM_SEED", 0)) return {one};
-    std::vector<std::uint64_t> all(number_from_environment("ANGELIA_SIM_SEEDS", std::getenv("ANGELIA_LONG") ? 3000 : 300));
+    std::vector<std::uint64_t> all(
+        number_from_environment("ANGELIA_SIM_SEEDS", std::getenv("ANGELIA_LONG") ? 3000 : 300));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i + 1;
     return all;
 }
@@ -39,8 +41,9 @@ TEST(Simulation, PromisesHoldOnEverySeed) {
         total.stale_outcomes += report.stale_outcomes;
         total.answers += report.answers;
     }
-    std::printf("executions %zu, crashes %zu, take-overs %zu, stale outcomes %zu, answers %zu\n", total.executions, total.crashes, total.take_overs,
-                total.stale_outcomes, total.answers);
+    std::printf("executions %zu, crashes %zu, take-overs %zu, stale outcomes %zu, answers %zu\n",
+                total.executions, total.crashes, total.take_overs, total.stale_outcomes,
+                total.answers);
     EXPECT_GT(total.executions, 0u);
 }
 
@@ -66,9 +69,15 @@ TEST(Simulation, SameSeedIsTheSameHistory) {
     EXPECT_EQ(a.stale_outcomes, b.stale_outcomes);
 }
 
-TEST(Simulation, FindsAPlantedDoubleClaim) { EXPECT_NE(first_seed_that_finds(Mutant::ClaimsOfOthersCount), 0u); }
-TEST(Simulation, FindsAPlantedLoss) { EXPECT_NE(first_seed_that_finds(Mutant::MessagesVanish), 0u); }
-TEST(Simulation, FindsAForgottenMark) { EXPECT_NE(first_seed_that_finds(Mutant::EventsAndPollsRepeat), 0u); }
+TEST(Simulation, FindsAPlantedDoubleClaim) {
+    EXPECT_NE(first_seed_that_finds(Mutant::ClaimsOfOthersCount), 0u);
+}
+TEST(Simulation, FindsAPlantedLoss) {
+    EXPECT_NE(first_seed_that_finds(Mutant::MessagesVanish), 0u);
+}
+TEST(Simulation, FindsAForgottenMark) {
+    EXPECT_NE(first_seed_that_finds(Mutant::EventsAndPollsRepeat), 0u);
+}
 
 }  // namespace
 }  // namespace angelia::simulation

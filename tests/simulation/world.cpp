@@ -12,28 +12,42 @@ using namespace std::chrono_literals;
 /// Passes every call on; a mutant breaks one of them.
 class MutantStore final : public store::StoreAdapter {
   public:
-    MutantStore(std::shared_ptr<store::StoreAdapter> real, Mutant mutant, std::uint64_t seed) : real_(std::move(real)), mutant_(mutant), random_(seed) {}
+    MutantStore(std::shared_ptr<store::StoreAdapter> real, Mutant mutant, std::uint64_t seed)
+        : real_(std::move(real)), mutant_(mutant), random_(seed) {}
 
-    Result<store::InsertResult> insert(const store::CollectionName& c, std::span<const bson::DocumentView> d, bool ordered,
+    Result<store::InsertResult> insert(const store::CollectionName& c,
+                                       std::span<const bson::DocumentView> d, bool ordered,
                                        const store::CallOptions& o) override {
         return real_->insert(c, d, ordered, o);
     }
-    Result<std::vector<bson::Document>> find(const store::FindRequest& r, const store::CallOptions& o) override { return real_->find(r, o); }
-    Result<store::UpdateResult> update(const store::CollectionName& c, std::vector<store::UpdateOp> ops, bool ordered, const store::CallOptions& o) override {
+    Result<std::vector<bson::Document>> find(const store::FindRequest& r,
+                                             const store::CallOptions& o) override {
+        return real_->find(r, o);
+    }
+    Result<store::UpdateResult> update(const store::CollectionName& c,
+                                       std::vector<store::UpdateOp> ops, bool ordered,
+                                       const store::CallOptions& o) override {
         if (mutant_ == Mutant::EventsAndPollsRepeat && c.collection == "msg") {
             // The mark looks written and is not.
-            ops.erase(std::remove_if(ops.begin(), ops.end(), [](const store::UpdateOp& op) { return op.update.has("$addToSet"); }), ops.end());
+            ops.erase(std::remove_if(
+                          ops.begin(), ops.end(),
+                          [](const store::UpdateOp& op) { return op.update.has("$addToSet"); }),
+                      ops.end());
             if (ops.empty()) return store::UpdateResult{};
         }
         return real_->update(c, std::move(ops), ordered, o);
     }
-    Result<std::optional<bson::Document>> find_and_modify(store::FindAndModifyRequest r, const store::CallOptions& o) override {
+    Result<std::optional<bson::Document>> find_and_modify(store::FindAndModifyRequest r,
+                                                          const store::CallOptions& o) override {
         return real_->find_and_modify(std::move(r), o);
     }
-    Result<store::DeleteResult> remove(const store::CollectionName& c, std::vector<store::DeleteOp> ops, bool ordered, const store::CallOptions& o) override {
+    Result<store::DeleteResult> remove(const store::CollectionName& c,
+                                       std::vector<store::DeleteOp> ops, bool ordered,
+                                       const store::CallOptions& o) override {
         return real_->remove(c, std::move(ops), ordered, o);
     }
-    Result<store::BulkResult> bulk_write(std::vector<store::BulkOp> ops, bool ordered, const store::CallOptions& o) override {
+    Result<store::BulkResult> bulk_write(std::vector<store::BulkOp> ops, bool ordered,
+                                         const store::CallOptions& o) override {
         return real_->bulk_write(std::move(ops), ordered, o);
     }
     Result<store::ClaimResult> claim(store::ClaimRequest r, const store::CallOptions& o) override {
@@ -44,7 +58,8 @@ class MutantStore final : public store::StoreAdapter {
         if (!result) return result;
         if (mutant_ == Mutant::ClaimsOfOthersCount) {
             for (auto& entry : result->entries) {
-                if (entry.outcome == store::ClaimResult::Outcome::Locked) entry.outcome = store::ClaimResult::Outcome::Claimed;
+                if (entry.outcome == store::ClaimResult::Outcome::Locked)
+                    entry.outcome = store::ClaimResult::Outcome::Claimed;
             }
         }
         if (mutant_ == Mutant::MessagesVanish && random_() % 10 == 0) {
@@ -55,17 +70,35 @@ class MutantStore final : public store::StoreAdapter {
         }
         return result;
     }
-    Result<std::int64_t> count(const store::CollectionName& c, bson::DocumentView f, const store::CallOptions& o) override { return real_->count(c, f, o); }
-    Result<void> ensure_indexes(const store::CollectionName& c, std::vector<store::IndexDefinition> i, const store::CallOptions& o) override {
+    Result<std::int64_t> count(const store::CollectionName& c, bson::DocumentView f,
+                               const store::CallOptions& o) override {
+        return real_->count(c, f, o);
+    }
+    Result<void> ensure_indexes(const store::CollectionName& c,
+                                std::vector<store::IndexDefinition> i,
+                                const store::CallOptions& o) override {
         return real_->ensure_indexes(c, std::move(i), o);
     }
-    Result<void> drop(const store::CollectionName& c, const store::CallOptions& o) override { return real_->drop(c, o); }
-    Result<std::vector<std::string>> list_collections(std::string_view db, const store::CallOptions& o) override { return real_->list_collections(db, o); }
-    Result<std::unique_ptr<store::Watch>> watch(store::WatchRequest r, store::WatchEvents e) override { return real_->watch(std::move(r), std::move(e)); }
-    Result<store::ServerTime> server_time(const store::CallOptions& o) override { return real_->server_time(o); }
+    Result<void> drop(const store::CollectionName& c, const store::CallOptions& o) override {
+        return real_->drop(c, o);
+    }
+    Result<std::vector<std::string>> list_collections(std::string_view db,
+                                                      const store::CallOptions& o) override {
+        return real_->list_collections(db, o);
+    }
+    Result<std::unique_ptr<store::Watch>> watch(store::WatchRequest r,
+                                                store::WatchEvents e) override {
+        return real_->watch(std::move(r), std::move(e));
+    }
+    Result<store::ServerTime> server_time(const store::CallOptions& o) override {
+        return real_->server_time(o);
+    }
     Result<store::Capabilities> capabilities() override { return real_->capabilities(); }
-    Result<std::unique_ptr<store::Session>> start_session() override { return real_->start_session(); }
-    Result<void> with_transaction(const std::function<Result<void>(store::Session&)>& f, const store::CallOptions& o) override {
+    Result<std::unique_ptr<store::Session>> start_session() override {
+        return real_->start_session();
+    }
+    Result<void> with_transaction(const std::function<Result<void>(store::Session&)>& f,
+                                  const store::CallOptions& o) override {
         return real_->with_transaction(f, o);
     }
     std::unique_ptr<store::Diagnostics> diagnostics() override { return real_->diagnostics(); }
@@ -98,10 +131,10 @@ class World {
     struct Node {
         messaging::testing::SimNode* sim = nullptr;
         std::string id;
-        std::int64_t listening_since = 0;   // number of messages published before
+        std::int64_t listening_since = 0;  // number of messages published before
         bool paused = false;
-        int failures_percent = 0;           // of store calls, when the weather is bad
-        bool replies_only = false;          // the call happens, the reply is lost
+        int failures_percent = 0;   // of store calls, when the weather is bad
+        bool replies_only = false;  // the call happens, the reply is lost
     };
     struct Published {
         bson::ObjectId id;
@@ -122,22 +155,30 @@ class World {
         options.use_streams = use_streams_;
         options.heartbeat = 5s;
         Node* raw = node.get();
-        auto& sim = cluster_.add(node->id, std::move(options), [&](std::shared_ptr<store::StoreAdapter> real) -> std::shared_ptr<store::StoreAdapter> {
-            if (mutant_ == Mutant::None) return real;
-            return std::make_shared<MutantStore>(std::move(real), mutant_, random_());
-        });
+        auto& sim = cluster_.add(
+            node->id, std::move(options),
+            [&](std::shared_ptr<store::StoreAdapter> real) -> std::shared_ptr<store::StoreAdapter> {
+                if (mutant_ == Mutant::None) return real;
+                return std::make_shared<MutantStore>(std::move(real), mutant_, random_());
+            });
         node->sim = &sim;
-        sim.store->set_fault_before([this, raw](const store::testing::SimulatedCall&) -> std::optional<Error> {
-            if (raw->paused) return Error(ErrorCode::HostUnreachable, "asleep");
-            if (!raw->replies_only && percent(raw->failures_percent)) return Error(ErrorCode::NetworkTimeout, "lost on the way");
-            return std::nullopt;
-        });
-        sim.store->set_fault_after([this, raw](const store::testing::SimulatedCall&) -> std::optional<Error> {
-            if (raw->replies_only && percent(raw->failures_percent)) return Error(ErrorCode::NetworkTimeout, "reply lost");
-            return std::nullopt;
-        });
-        sim.bus->listen("work", [this, raw](const Message& m) { return on_work(*raw, m); }).value_or_throw();
-        sim.bus->listen("news", [this, raw](const Message& m) { return on_news(*raw, m); }).value_or_throw();
+        sim.store->set_fault_before(
+            [this, raw](const store::testing::SimulatedCall&) -> std::optional<Error> {
+                if (raw->paused) return Error(ErrorCode::HostUnreachable, "asleep");
+                if (!raw->replies_only && percent(raw->failures_percent))
+                    return Error(ErrorCode::NetworkTimeout, "lost on the way");
+                return std::nullopt;
+            });
+        sim.store->set_fault_after(
+            [this, raw](const store::testing::SimulatedCall&) -> std::optional<Error> {
+                if (raw->replies_only && percent(raw->failures_percent))
+                    return Error(ErrorCode::NetworkTimeout, "reply lost");
+                return std::nullopt;
+            });
+        sim.bus->listen("work", [this, raw](const Message& m) { return on_work(*raw, m); })
+            .value_or_throw();
+        sim.bus->listen("news", [this, raw](const Message& m) { return on_news(*raw, m); })
+            .value_or_throw();
         sim.bus->start().value_or_throw();
         node->listening_since = published_count_;
         nodes_.push_back(std::move(node));
@@ -148,7 +189,8 @@ class World {
         if (m.is_answer()) return messaging::no_answer();  // to a message that nobody waited for
         ++report_.executions;
         if (!executions_.insert({m.id, m.attempt}).second) {
-            report_.broken.push_back("message " + m.id.to_hex() + " ran twice in attempt " + std::to_string(m.attempt));
+            report_.broken.push_back("message " + m.id.to_hex() + " ran twice in attempt " +
+                                     std::to_string(m.attempt));
         }
         if (!healing_ && depth_ == 0) {
             if (percent(3)) {
@@ -189,7 +231,8 @@ class World {
         return candidates.empty() ? nullptr : candidates[below(candidates.size())];
     }
     std::size_t alive_count() const {
-        return static_cast<std::size_t>(std::count_if(nodes_.begin(), nodes_.end(), [](const auto& n) { return !n->sim->crashed; }));
+        return static_cast<std::size_t>(std::count_if(
+            nodes_.begin(), nodes_.end(), [](const auto& n) { return !n->sim->crashed; }));
     }
 
     void publish(bool exclusive, std::size_t count) {
@@ -218,30 +261,55 @@ class World {
         Node* node = alive();
         if (!node) return;
         auto heard = std::make_shared<int>(0);
-        static_cast<void>(node->sim->bus->request_async({.topic = "work", .exclusive = true}, 20s, [this, heard](const Message&) {
-            ++report_.answers;
-            if (++*heard == 2) report_.broken.push_back("an exclusive request heard two answers");
-        }));
+        static_cast<void>(node->sim->bus->request_async(
+            {.topic = "work", .exclusive = true}, 20s, [this, heard](const Message&) {
+                ++report_.answers;
+                if (++*heard == 2)
+                    report_.broken.push_back("an exclusive request heard two answers");
+            }));
     }
 
     void step() {
         switch (below(14)) {
-            case 0: case 1: case 2: publish(true, 1 + below(30)); break;
-            case 3: case 4: publish(false, 1 + below(5)); break;
-            case 5: if (Node* n = alive(); n && percent(40)) crash(*n); break;
-            case 6: if (alive_count() < 4) start_node(); break;
-            case 7: if (Node* n = alive()) n->sim->store->lose_streams({ErrorCode::HostUnreachable, "cut"}); break;
-            case 8: if (Node* n = alive()) n->sim->store->restore_streams(percent(50)); break;
+            case 0:
+            case 1:
+            case 2:
+                publish(true, 1 + below(30));
+                break;
+            case 3:
+            case 4:
+                publish(false, 1 + below(5));
+                break;
+            case 5:
+                if (Node* n = alive(); n && percent(40)) crash(*n);
+                break;
+            case 6:
+                if (alive_count() < 4) start_node();
+                break;
+            case 7:
+                if (Node* n = alive())
+                    n->sim->store->lose_streams({ErrorCode::HostUnreachable, "cut"});
+                break;
+            case 8:
+                if (Node* n = alive()) n->sim->store->restore_streams(percent(50));
+                break;
             case 9:
                 if (Node* n = alive()) {
                     n->failures_percent = static_cast<int>(below(30));
                     n->replies_only = percent(50);
                 }
                 break;
-            case 10: jump_clocks(); break;
-            case 11: cluster_.server.set_event_delay(milliseconds(below(3) * 200)); break;
-            case 12: request(); break;
-            default: break;
+            case 10:
+                jump_clocks();
+                break;
+            case 11:
+                cluster_.server.set_event_delay(milliseconds(below(3) * 200));
+                break;
+            case 12:
+                request();
+                break;
+            default:
+                break;
         }
         if (percent(20)) {
             cluster_.pass(milliseconds(below(3000)));
@@ -275,27 +343,36 @@ class World {
     void check() {
         for (const auto& p : published_) {
             if (p.exclusive) {
-                if (done_.count(p.id) == 0) report_.broken.push_back("message " + p.id.to_hex() + " was lost");
+                if (done_.count(p.id) == 0)
+                    report_.broken.push_back("message " + p.id.to_hex() + " was lost");
                 continue;
             }
             for (const auto& n : nodes_) {
-                if (n->sim->crashed || n->id == sender_.at(p.id) || n->listening_since > p.number) continue;
+                if (n->sim->crashed || n->id == sender_.at(p.id) || n->listening_since > p.number)
+                    continue;
                 const auto found = heard_.find({p.id, n->id});
                 const int times = found == heard_.end() ? 0 : found->second;
-                if (times != 1) report_.broken.push_back("broadcast " + p.id.to_hex() + " was handled " + std::to_string(times) + " times by " + n->id);
+                if (times != 1)
+                    report_.broken.push_back("broadcast " + p.id.to_hex() + " was handled " +
+                                             std::to_string(times) + " times by " + n->id);
             }
         }
         const auto left = cluster_.documents("msg", bson::make("exclusive", true)).size();
-        if (left != 0) report_.broken.push_back(std::to_string(left) + " exclusive messages are left");
-        if (const auto locks = cluster_.count("msg_lck"); locks != 0) report_.broken.push_back(std::to_string(locks) + " locks are left");
+        if (left != 0)
+            report_.broken.push_back(std::to_string(left) + " exclusive messages are left");
+        if (const auto locks = cluster_.count("msg_lck"); locks != 0)
+            report_.broken.push_back(std::to_string(locks) + " locks are left");
         for (const auto& d : cluster_.documents("msg", bson::make("topic", "news"))) {
             std::set<std::string> marks;
             for (const auto& mark : d["processed_by"].as_document()) {
-                if (!marks.insert(std::string(mark.value.as_string())).second) report_.broken.push_back("a broadcast is marked twice by one node");
+                if (!marks.insert(std::string(mark.value.as_string())).second)
+                    report_.broken.push_back("a broadcast is marked twice by one node");
             }
             for (const auto& n : nodes_) {
                 if (n->sim->crashed || d["sender"].as_string() == n->id) continue;
-                if (marks.count(n->id) == 0) report_.broken.push_back("broadcast " + d["_id"].as_object_id().to_hex() + " is not marked by " + n->id);
+                if (marks.count(n->id) == 0)
+                    report_.broken.push_back("broadcast " + d["_id"].as_object_id().to_hex() +
+                                             " is not marked by " + n->id);
             }
         }
         for (const auto& n : nodes_) {

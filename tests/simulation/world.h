@@ -1,5 +1,6 @@
-// One simulated history of a queue, from a seed: publishers, nodes, crashes, pauses past the lease, lost streams, lost replies,
-// clock jumps. Afterwards everything is healed, time passes, and the promises are checked.
+// One simulated history of a queue, from a seed: publishers, nodes, crashes, pauses past the lease,
+// lost streams, lost replies, clock jumps. Afterwards everything is healed, time passes, and the
+// promises are checked.
 #pragma once
 
 #include "messaging/testing/sim_cluster.h"
@@ -22,7 +23,7 @@ enum class Mutant : std::uint8_t {
 };
 
 struct Report {
-    std::vector<std::string> broken;   ///< promises, with ids
+    std::vector<std::string> broken;  ///< promises, with ids
     std::size_t executions = 0;
     std::size_t crashes = 0;
     std::size_t take_overs = 0;

@@ -32,15 +32,20 @@ std::int32_t int32_at(std::string_view bytes, std::size_t at) {
     return v;
 }
 
-void put_int32(std::string& bytes, std::int32_t v) { bytes.append(reinterpret_cast<const char*>(&v), sizeof v); }
+void put_int32(std::string& bytes, std::int32_t v) {
+    bytes.append(reinterpret_cast<const char*>(&v), sizeof v);
+}
 
 /// Body document of an OP_MSG, if `frame` is one that begins with it.
 std::optional<bson::DocumentView> body_of(std::string_view frame) {
-    if (frame.size() < kHeaderBytes + 10 || int32_at(frame, 12) != kOpMsg || frame[kHeaderBytes + 4] != 0) return std::nullopt;
+    if (frame.size() < kHeaderBytes + 10 || int32_at(frame, 12) != kOpMsg ||
+        frame[kHeaderBytes + 4] != 0)
+        return std::nullopt;
     return bson::DocumentView(frame.substr(kHeaderBytes + 5));
 }
 
-std::string message(std::int32_t request_id, std::int32_t response_to, std::int32_t flags, bson::DocumentView body) {
+std::string message(std::int32_t request_id, std::int32_t response_to, std::int32_t flags,
+                    bson::DocumentView body) {
     std::string out;
     put_int32(out, static_cast<std::int32_t>(kHeaderBytes + 5 + body.size_bytes()));
     put_int32(out, request_id);
@@ -106,12 +111,17 @@ struct Shared {
     std::atomic<int> open{0};
 };
 
-FaultyProxy::Command copy(const FaultyProxy::Command& c) { return {c.name, c.body.copy(), c.connection}; }
+FaultyProxy::Command copy(const FaultyProxy::Command& c) {
+    return {c.name, c.body.copy(), c.connection};
+}
 
 /// One client's connection, on a thread of its own.
 class Conversation {
   public:
-    Conversation(Shared& shared, int client, int number) : shared_(shared), client_(client), number_(number), cut_epoch_(shared.cut_epoch) { ++shared_.open; }
+    Conversation(Shared& shared, int client, int number)
+        : shared_(shared), client_(client), number_(number), cut_epoch_(shared.cut_epoch) {
+        ++shared_.open;
+    }
     ~Conversation() {
         if (server_ >= 0) ::close(server_);
         ::close(client_);
@@ -121,7 +131,9 @@ class Conversation {
     void run() {
         const auto address = loopback(shared_.upstream);
         server_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (server_ < 0 || ::connect(server_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return;
+        if (server_ < 0 ||
+            ::connect(server_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+            return;
         no_delay(server_);
         while (!shared_.stopping && shared_.cut_epoch == cut_epoch_ && step()) {
         }
@@ -135,7 +147,8 @@ class Conversation {
     struct Outgoing {
         std::string bytes;
         SteadyClock::time_point due;
-        std::uint64_t needs_release = 0;   ///< goes once the release epoch is above this - 1; 0 = at once
+        std::uint64_t needs_release =
+            0;  ///< goes once the release epoch is above this - 1; 0 = at once
     };
 
     bool step() {
@@ -186,15 +199,19 @@ class Conversation {
         pending_.erase(at);
         std::string bytes = filtered(frame, pending.command);
         switch (pending.fault.kind) {
-            case Kind::Swallow: return true;
+            case Kind::Swallow:
+                return true;
             case Kind::CutInside:
                 send_all(client_, std::string_view(bytes).substr(0, bytes.size() / 2));
                 return false;
             case Kind::StallInside:
                 queue(bytes.substr(0, bytes.size() / 2), {});
-                outgoing_.push_back({bytes.substr(bytes.size() / 2), SteadyClock::now(), shared_.release_epoch + 1});
+                outgoing_.push_back({bytes.substr(bytes.size() / 2), SteadyClock::now(),
+                                     shared_.release_epoch + 1});
                 return true;
-            default: queue(std::move(bytes), pending.fault.delay); return true;
+            default:
+                queue(std::move(bytes), pending.fault.delay);
+                return true;
         }
     }
 
@@ -206,16 +223,20 @@ class Conversation {
         }
         const auto body = body_of(frame);
         if (!filter || !body) return frame;
-        return message(int32_at(frame, 4), int32_at(frame, 8), int32_at(frame, kHeaderBytes), filter(command, bson::Document(*body)));
+        return message(int32_at(frame, 4), int32_at(frame, 8), int32_at(frame, kHeaderBytes),
+                       filter(command, bson::Document(*body)));
     }
 
-    void queue(std::string bytes, std::chrono::milliseconds delay) { outgoing_.push_back({std::move(bytes), SteadyClock::now() + delay, 0}); }
+    void queue(std::string bytes, std::chrono::milliseconds delay) {
+        outgoing_.push_back({std::move(bytes), SteadyClock::now() + delay, 0});
+    }
 
     /// What is due goes out, in order.
     bool flush() {
         while (!outgoing_.empty()) {
             const Outgoing& next = outgoing_.front();
-            if (next.due > SteadyClock::now() || shared_.release_epoch < next.needs_release) return true;
+            if (next.due > SteadyClock::now() || shared_.release_epoch < next.needs_release)
+                return true;
             if (!send_all(client_, next.bytes)) return false;
             outgoing_.pop_front();
         }
@@ -239,8 +260,10 @@ class ThreadedProxy final : public FaultyProxy {
         listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         auto address = loopback(0);
         socklen_t size = sizeof address;
-        ANGELIA_CHECK(listener_ >= 0 && ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), size) == 0);
-        ANGELIA_CHECK(::listen(listener_, 64) == 0 && ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+        ANGELIA_CHECK(listener_ >= 0 &&
+                      ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+        ANGELIA_CHECK(::listen(listener_, 64) == 0 &&
+                      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
         port_ = ntohs(address.sin_port);
         acceptor_ = std::thread([this] { accept_loop(); });
     }
@@ -294,7 +317,8 @@ class ThreadedProxy final : public FaultyProxy {
                 continue;
             }
             no_delay(client);
-            conversations_.emplace_back([this, client, n = ++number] { Conversation(shared_, client, n).run(); });
+            conversations_.emplace_back(
+                [this, client, n = ++number] { Conversation(shared_, client, n).run(); });
         }
     }
 
@@ -302,11 +326,13 @@ class ThreadedProxy final : public FaultyProxy {
     int listener_ = -1;
     std::uint16_t port_ = 0;
     std::thread acceptor_;
-    std::vector<std::thread> conversations_;   // of the acceptor, then of the destructor
+    std::vector<std::thread> conversations_;  // of the acceptor, then of the destructor
 };
 
 }  // namespace
 
-std::unique_ptr<FaultyProxy> FaultyProxy::start(std::uint16_t upstream_port) { return std::make_unique<ThreadedProxy>(upstream_port); }
+std::unique_ptr<FaultyProxy> FaultyProxy::start(std::uint16_t upstream_port) {
+    return std::make_unique<ThreadedProxy>(upstream_port);
+}
 
 }  // namespace angelia::test_support

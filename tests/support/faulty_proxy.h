@@ -1,5 +1,6 @@
-// Stands between a MongoDB client and a server and spoils the conversation on demand: messages are delayed, swallowed, cut, stalled in
-// their middle or answered falsely. It understands just enough of the wire protocol to know commands from their replies.
+// Stands between a MongoDB client and a server and spoils the conversation on demand: messages are
+// delayed, swallowed, cut, stalled in their middle or answered falsely. It understands just enough
+// of the wire protocol to know commands from their replies.
 #pragma once
 
 #include <angelia/bson/builder.h>
@@ -19,17 +20,17 @@ class FaultyProxy {
     struct Command {
         std::string name;
         bson::Document body;
-        int connection = 0;      ///< counts from 1 in the order of connecting
+        int connection = 0;  ///< counts from 1 in the order of connecting
     };
     /// What happens to a command's reply.
     struct Fault {
         enum class Kind {
             Pass,
-            Answer,        ///< the server never sees the command; `answer` is the reply
-            Swallow,       ///< the server executes it, the reply is lost, the connection stays
-            CutInside,     ///< half of the reply, then the connection ends
-            StallInside,   ///< half of the reply; the rest after release()
-            Cut,           ///< the connection ends before the server sees the command
+            Answer,       ///< the server never sees the command; `answer` is the reply
+            Swallow,      ///< the server executes it, the reply is lost, the connection stays
+            CutInside,    ///< half of the reply, then the connection ends
+            StallInside,  ///< half of the reply; the rest after release()
+            Cut,          ///< the connection ends before the server sees the command
         };
         Kind kind = Kind::Pass;
         bson::Document answer{};
@@ -59,7 +60,8 @@ class FaultyProxy {
 };
 
 /// {ok: 0, ...}.
-inline bson::Document error_reply(std::int32_t code, const std::string& name, const std::string& message) {
+inline bson::Document error_reply(std::int32_t code, const std::string& name,
+                                  const std::string& message) {
     return bson::make("ok", 0.0, "errmsg", message, "code", code, "codeName", name);
 }
 

@@ -1,4 +1,5 @@
-// CHECK: a broken promise in our own code prints and aborts, in release too. Never for input, disk or network.
+// CHECK: a broken promise in our own code prints and aborts, in release too. Never for input, disk
+// or network.
 #pragma once
 
 namespace angelia::detail {

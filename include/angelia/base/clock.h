@@ -26,7 +26,8 @@ class Clock {
 /// The clocks of the machine; lives for ever.
 const Clock& real_clock();
 
-/// A clock that moves only when told. `advance` moves both readings, `jump_system` only the wall clock.
+/// A clock that moves only when told. `advance` moves both readings, `jump_system` only the wall
+/// clock.
 class ManualClock final : public Clock {
   public:
     explicit ManualClock(SystemTime start = SystemTime(std::chrono::seconds(1'790'000'000)));

@@ -11,7 +11,8 @@ namespace angelia {
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0) noexcept;
 
 namespace detail {
-/// The way without the processor's help, for machines that lack it and for the test that compares both.
+/// The way without the processor's help, for machines that lack it and for the test that compares
+/// both.
 std::uint32_t crc32c_by_table(std::string_view bytes, std::uint32_t before = 0) noexcept;
 }  // namespace detail
 

@@ -16,10 +16,12 @@ enum class ErrorCode : std::int32_t {
 #undef ANGELIA_ERROR_CODE
 };
 
-/// The server's spelling, e.g. "DuplicateKey"; "Location<code>" for a number without a name. Threads: safe.
+/// The server's spelling, e.g. "DuplicateKey"; "Location<code>" for a number without a name.
+/// Threads: safe.
 std::string error_code_name(ErrorCode code);
 
-/// True for the codes that drivers may retry (retryable reads and writes specification). Threads: safe.
+/// True for the codes that drivers may retry (retryable reads and writes specification). Threads:
+/// safe.
 bool is_retriable(ErrorCode code) noexcept;
 
 /// What went wrong, where, and what is allowed. A value: copy it, move it.
@@ -27,7 +29,8 @@ struct Error {
     ErrorCode code = ErrorCode::InternalError;
     std::string message;
     std::vector<std::string> labels;  ///< MongoDB error labels, e.g. "RetryableWriteError"
-    std::string details_bson;         ///< optional BSON document with extra reply fields (keyPattern, keyValue, errInfo)
+    std::string details_bson;  ///< optional BSON document with extra reply fields (keyPattern,
+                               ///< keyValue, errInfo)
 
     Error() = default;
     Error(ErrorCode c, std::string m) : code(c), message(std::move(m)) {}

@@ -8,8 +8,9 @@
 
 namespace angelia {
 
-/// Runs functions one after another (a lane) or side by side (a pool), each exactly once unless cancelled or the
-/// executor stops first; then it is destroyed without being run. Functions must not throw. Threads: safe.
+/// Runs functions one after another (a lane) or side by side (a pool), each exactly once unless
+/// cancelled or the executor stops first; then it is destroyed without being run. Functions must
+/// not throw. Threads: safe.
 class Executor {
   public:
     using Task = std::function<void()>;

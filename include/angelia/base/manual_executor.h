@@ -1,9 +1,12 @@
-// Executors without threads: a test or the simulator runs the tasks itself, on a ManualClock, the same way every time.
+// Executors without threads: a test or the simulator runs the tasks itself, on a ManualClock, the
+// same way every time.
 //
 //     ManualClock clock;  ManualExecutor lane(clock);
-//     lane.post_after(5s, …);  lane.advance(10s);        // the task has run, and saw the clock at 5 s
+//     lane.post_after(5s, …);  lane.advance(10s);        // the task has run, and saw the clock at
+//     5 s
 //
-//     ManualScheduler scheduler(clock, seed);  ManualExecutor a(scheduler), b(scheduler);   // several lanes, one time
+//     ManualScheduler scheduler(clock, seed);  ManualExecutor a(scheduler), b(scheduler);   //
+//     several lanes, one time
 #pragma once
 
 #include <angelia/base/executor.h>
@@ -13,9 +16,10 @@
 
 namespace angelia {
 
-/// Runs the tasks of several ManualExecutors on the thread that calls run_ready() or advance(). Tasks of one executor keep their
-/// order. Without a seed tasks run in the order in which they were posted; with one, the executor whose turn it is is drawn.
-/// Threads: posting is safe, running is one thread's business.
+/// Runs the tasks of several ManualExecutors on the thread that calls run_ready() or advance().
+/// Tasks of one executor keep their order. Without a seed tasks run in the order in which they were
+/// posted; with one, the executor whose turn it is is drawn. Threads: posting is safe, running is
+/// one thread's business.
 class ManualScheduler {
   public:
     explicit ManualScheduler(ManualClock& clock, std::uint64_t seed = 0);
@@ -28,7 +32,8 @@ class ManualScheduler {
     /// Runs until nothing is ready, including what the tasks themselves post. Returns how many ran.
     /// More than `tasks_max` means that tasks keep posting tasks: aborts.
     std::size_t run_ready(std::size_t tasks_max = 10'000'000);
-    /// Moves the clock to each timer in turn, runs it and all that becomes ready, and ends `by` later.
+    /// Moves the clock to each timer in turn, runs it and all that becomes ready, and ends `by`
+    /// later.
     void advance(microseconds by);
     /// When the next timer is due; SteadyTime::max() when there is none.
     SteadyTime next_timer() const;
@@ -43,9 +48,9 @@ class ManualScheduler {
 
 class ManualExecutor final : public Executor {
   public:
-    explicit ManualExecutor(ManualClock& clock);           ///< with a scheduler of its own
-    explicit ManualExecutor(ManualScheduler& scheduler);   ///< the scheduler must live longer
-    ~ManualExecutor() override;                            ///< drops what waits
+    explicit ManualExecutor(ManualClock& clock);          ///< with a scheduler of its own
+    explicit ManualExecutor(ManualScheduler& scheduler);  ///< the scheduler must live longer
+    ~ManualExecutor() override;                           ///< drops what waits
     ManualExecutor(const ManualExecutor&) = delete;
     ManualExecutor& operator=(const ManualExecutor&) = delete;
 

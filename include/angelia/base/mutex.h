@@ -1,5 +1,6 @@
-// A mutex that clang's thread-safety analysis understands (-Wthread-safety): fields say ANGELIA_GUARDED_BY(mutex_),
-// functions that need the lock say ANGELIA_REQUIRES(mutex_). With other compilers the words mean nothing.
+// A mutex that clang's thread-safety analysis understands (-Wthread-safety): fields say
+// ANGELIA_GUARDED_BY(mutex_), functions that need the lock say ANGELIA_REQUIRES(mutex_). With other
+// compilers the words mean nothing.
 #pragma once
 
 #include <chrono>
@@ -57,7 +58,8 @@ class ANGELIA_SCOPED_CAPABILITY MutexLock {
     bool held_ = true;
 };
 
-/// A condition variable for Mutex. Callers loop over their condition themselves: the analysis cannot see into predicates.
+/// A condition variable for Mutex. Callers loop over their condition themselves: the analysis
+/// cannot see into predicates.
 class Condition {
   public:
     void wait(Mutex& mutex) ANGELIA_REQUIRES(mutex) {
@@ -67,7 +69,8 @@ class Condition {
     }
     /// False when `deadline` passed; the condition may hold all the same.
     template <class Clock, class Duration>
-    bool wait_until(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& deadline) ANGELIA_REQUIRES(mutex) {
+    bool wait_until(Mutex& mutex, const std::chrono::time_point<Clock, Duration>& deadline)
+        ANGELIA_REQUIRES(mutex) {
         std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
         const bool in_time = condition_.wait_until(lock, deadline) == std::cv_status::no_timeout;
         lock.release();

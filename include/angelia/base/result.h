@@ -1,4 +1,5 @@
-// Result<T>: a value or an Error. Member names follow std::expected, so that it can become an alias of it one day.
+// Result<T>: a value or an Error. Member names follow std::expected, so that it can become an alias
+// of it one day.
 #pragma once
 
 #include <angelia/base/error.h>
@@ -13,7 +14,8 @@ namespace angelia {
 /// Thrown by value_or_throw() only; everything else in the library reports by value.
 class Exception : public std::runtime_error {
   public:
-    explicit Exception(Error error) : std::runtime_error(error.to_string()), error_(std::move(error)) {}
+    explicit Exception(Error error)
+        : std::runtime_error(error.to_string()), error_(std::move(error)) {}
     const Error& error() const noexcept { return error_; }
 
   private:
@@ -35,9 +37,18 @@ class [[nodiscard]] Result {
     bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    T& value() & { check(); return std::get<0>(state_); }
-    const T& value() const& { check(); return std::get<0>(state_); }
-    T&& value() && { check(); return std::get<0>(std::move(state_)); }
+    T& value() & {
+        check();
+        return std::get<0>(state_);
+    }
+    const T& value() const& {
+        check();
+        return std::get<0>(state_);
+    }
+    T&& value() && {
+        check();
+        return std::get<0>(std::move(state_));
+    }
     T& operator*() & { return value(); }
     const T& operator*() const& { return value(); }
     T&& operator*() && { return std::move(*this).value(); }
@@ -49,7 +60,8 @@ class [[nodiscard]] Result {
 
     template <class U>
     T value_or(U&& other) && {
-        return has_value() ? std::get<0>(std::move(state_)) : static_cast<T>(std::forward<U>(other));
+        return has_value() ? std::get<0>(std::move(state_))
+                           : static_cast<T>(std::forward<U>(other));
     }
     /// For main(), examples and tests: the value, or an angelia::Exception.
     T value_or_throw() && {
@@ -90,14 +102,16 @@ class [[nodiscard]] Result<void> {
 #define ANGELIA_CONCAT_INNER(a, b) a##b
 #define ANGELIA_CONCAT(a, b) ANGELIA_CONCAT_INNER(a, b)
 
-/// ANGELIA_TRY(expression): returns the error of a Result from the enclosing function, else goes on.
-#define ANGELIA_TRY(...)                                                   \
-    do {                                                                   \
-        if (auto angelia_result_ = (__VA_ARGS__); !angelia_result_)        \
-            return std::move(angelia_result_).error();                     \
+/// ANGELIA_TRY(expression): returns the error of a Result from the enclosing function, else goes
+/// on.
+#define ANGELIA_TRY(...)                                            \
+    do {                                                            \
+        if (auto angelia_result_ = (__VA_ARGS__); !angelia_result_) \
+            return std::move(angelia_result_).error();              \
     } while (false)
 
-/// ANGELIA_TRY_ASSIGN(declaration, expression): declares the value of a Result, or returns its error.
+/// ANGELIA_TRY_ASSIGN(declaration, expression): declares the value of a Result, or returns its
+/// error.
 #define ANGELIA_TRY_ASSIGN(declaration, ...) \
     ANGELIA_TRY_ASSIGN_INNER(ANGELIA_CONCAT(angelia_result_, __LINE__), declaration, __VA_ARGS__)
 #define ANGELIA_TRY_ASSIGN_INNER(result, declaration, ...) \

@@ -19,5 +19,7 @@ struct StrongId {
 
 template <class Tag, class T>
 struct std::hash<angelia::StrongId<Tag, T>> {
-    std::size_t operator()(const angelia::StrongId<Tag, T>& id) const { return std::hash<T>{}(id.value); }
+    std::size_t operator()(const angelia::StrongId<Tag, T>& id) const {
+        return std::hash<T>{}(id.value);
+    }
 };

@@ -20,12 +20,13 @@ class WorkerSet;
 }
 
 struct SerialExecutorOptions {
-    std::string name = "lane";   ///< of the thread, as debuggers show it; at most 15 bytes are kept
-    std::size_t tasks_max = 0;   ///< waiting tasks; 0 = no bound
+    std::string name = "lane";  ///< of the thread, as debuggers show it; at most 15 bytes are kept
+    std::size_t tasks_max = 0;  ///< waiting tasks; 0 = no bound
 };
 
-/// One thread that runs tasks in the order of post(), and timers when they are due. Life: construct, start(), stop().
-/// Tasks posted before start() wait for it; after stop() tasks are destroyed without being run. Threads: safe.
+/// One thread that runs tasks in the order of post(), and timers when they are due. Life:
+/// construct, start(), stop(). Tasks posted before start() wait for it; after stop() tasks are
+/// destroyed without being run. Threads: safe.
 class SerialExecutor final : public Executor {
   public:
     explicit SerialExecutor(SerialExecutorOptions options = {});
@@ -35,13 +36,15 @@ class SerialExecutor final : public Executor {
 
     /// Errors: OperationFailed when no thread can be had; ShutdownInProgress after stop().
     Result<void> start();
-    /// Waits for room when the bound is reached, except on the executor's own thread, which may pass the bound.
+    /// Waits for room when the bound is reached, except on the executor's own thread, which may
+    /// pass the bound.
     void post(Task task) override;
     /// False, with `task` untouched, when the bound is reached or the executor has stopped.
     bool try_post(Task& task);
     TimerId post_after(microseconds delay, Task task) override;
     bool cancel(TimerId timer) override;
-    /// Refuses new work and returns when the thread has ended. May be called again. Never from a task of this executor (checked).
+    /// Refuses new work and returns when the thread has ended. May be called again. Never from a
+    /// task of this executor (checked).
     void stop(StopMode mode);
     bool on_own_thread() const noexcept;
     std::size_t tasks_waiting() const;
@@ -53,12 +56,12 @@ class SerialExecutor final : public Executor {
 struct ThreadPoolOptions {
     std::string name = "pool";
     std::size_t threads_max = 4;
-    std::size_t tasks_max = 0;            ///< waiting tasks; 0 = no bound
-    milliseconds idle_time{10'000};       ///< an idle thread leaves after this; the last one stays
+    std::size_t tasks_max = 0;       ///< waiting tasks; 0 = no bound
+    milliseconds idle_time{10'000};  ///< an idle thread leaves after this; the last one stays
 };
 
-/// At most `threads_max` threads, made when work needs them. Tasks start in the order of post() and run side by side.
-/// Life, bounds and stopping as SerialExecutor. Threads: safe.
+/// At most `threads_max` threads, made when work needs them. Tasks start in the order of post() and
+/// run side by side. Life, bounds and stopping as SerialExecutor. Threads: safe.
 class ThreadPool final : public Executor {
   public:
     explicit ThreadPool(ThreadPoolOptions options = {});

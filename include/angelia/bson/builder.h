@@ -1,7 +1,8 @@
 // Writing BSON: Builder for streams of fields, make() and array() for literals.
 //
 //     auto d = bson::make("_id", id, "tags", bson::array("a", "b"), "at", bson::Date{ms});
-//     bson::Builder b;  b.add("ok", 1.0).open("cursor").add("id", std::int64_t{0}).open_array("firstBatch").close().close();
+//     bson::Builder b;  b.add("ok", 1.0).open("cursor").add("id",
+//     std::int64_t{0}).open_array("firstBatch").close().close();
 #pragma once
 
 #include <angelia/bson/document.h>
@@ -22,11 +23,13 @@ class Array {
     Document elements_;
 };
 
-/// Builds one document from front to back. Not thread-safe. Keys may not contain a zero byte (checked).
+/// Builds one document from front to back. Not thread-safe. Keys may not contain a zero byte
+/// (checked).
 class Builder {
   public:
     Builder();
-    /// Continues in `buffer` (cleared first), so that its memory is used again; take() gives it away.
+    /// Continues in `buffer` (cleared first), so that its memory is used again; take() gives it
+    /// away.
     explicit Builder(std::string buffer);
 
     Builder& add(std::string_view key, double v);
@@ -35,7 +38,9 @@ class Builder {
     Builder& add(std::string_view key, std::int64_t v);
     Builder& add(std::string_view key, std::string_view v);
     Builder& add(std::string_view key, const char* v) { return add(key, std::string_view(v)); }
-    Builder& add(std::string_view key, const std::string& v) { return add(key, std::string_view(v)); }
+    Builder& add(std::string_view key, const std::string& v) {
+        return add(key, std::string_view(v));
+    }
     Builder& add(std::string_view key, const ObjectId& v);
     Builder& add(std::string_view key, Date v);
     Builder& add(std::string_view key, Timestamp v);
@@ -53,8 +58,8 @@ class Builder {
     Builder& add(std::string_view key, const Value& v) { return add(key, v.view()); }
     /// Unsigned and other integers would pick a wrong overload: say which width is meant.
     template <std::integral T>
-        requires(!std::same_as<T, bool> && !std::same_as<T, std::int32_t> && !std::same_as<T, std::int64_t>)
-    Builder& add(std::string_view key, T v) = delete;
+    requires(!std::same_as<T, bool> && !std::same_as<T, std::int32_t> &&
+             !std::same_as<T, std::int64_t>) Builder& add(std::string_view key, T v) = delete;
 
     Builder& add_array(std::string_view key, DocumentView elements);
     /// All elements of `document`.
@@ -66,7 +71,9 @@ class Builder {
 
     /// Inside an array: keys are counted.
     template <class T>
-    Builder& push(const T& value) { return add(next_index(), value); }
+    Builder& push(const T& value) {
+        return add(next_index(), value);
+    }
     Builder& push_document() { return open(next_index()); }
     Builder& push_array(DocumentView elements) { return add_array(next_index(), elements); }
     Builder& push_open_array() { return open_array(next_index()); }

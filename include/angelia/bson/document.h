@@ -1,6 +1,7 @@
 // Views on BSON bytes, and documents and values that own them.
 //
-// Views trust their bytes: whatever comes from outside goes through `validate` (validate.h) once, at the door.
+// Views trust their bytes: whatever comes from outside goes through `validate` (validate.h) once,
+// at the door.
 #pragma once
 
 #include <angelia/base/check.h>
@@ -17,12 +18,14 @@ class DocumentView;
 class Document;
 
 /// One value inside a document, not owned. `is_missing()` when a look-up found nothing.
-/// as_*() demand exactly that type and abort otherwise: ask `type()` first, or use the get_*() and to_*() forms.
+/// as_*() demand exactly that type and abort otherwise: ask `type()` first, or use the get_*() and
+/// to_*() forms.
 class ValueView {
   public:
     ValueView() = default;
     /// `data` points at the value bytes (after the key), `size` is their exact length.
-    ValueView(Type type, const std::uint8_t* data, std::size_t size) : type_(type), size_(static_cast<std::uint32_t>(size)), data_(data) {}
+    ValueView(Type type, const std::uint8_t* data, std::size_t size)
+        : type_(type), size_(static_cast<std::uint32_t>(size)), data_(data) {}
 
     Type type() const noexcept { return type_; }
     bool is_missing() const noexcept { return type_ == Type::Missing; }
@@ -30,27 +33,33 @@ class ValueView {
     bool is(Type type) const noexcept { return type_ == type; }
     bool is_null() const noexcept { return type_ == Type::Null; }
     bool is_number() const noexcept {
-        return type_ == Type::Int32 || type_ == Type::Int64 || type_ == Type::Double || type_ == Type::Decimal128;
+        return type_ == Type::Int32 || type_ == Type::Int64 || type_ == Type::Double ||
+               type_ == Type::Decimal128;
     }
     bool is_container() const noexcept { return type_ == Type::Document || type_ == Type::Array; }
 
     double as_double() const { return load<double>(Type::Double); }
     std::int32_t as_int32() const { return load<std::int32_t>(Type::Int32); }
     std::int64_t as_int64() const { return load<std::int64_t>(Type::Int64); }
-    bool as_bool() const { need(Type::Bool); return data_[0] != 0; }
+    bool as_bool() const {
+        need(Type::Bool);
+        return data_[0] != 0;
+    }
     Date as_date() const { return {load<std::int64_t>(Type::Date)}; }
-    Timestamp as_timestamp() const { return Timestamp::from_uint64(load<std::uint64_t>(Type::Timestamp)); }
+    Timestamp as_timestamp() const {
+        return Timestamp::from_uint64(load<std::uint64_t>(Type::Timestamp));
+    }
     Decimal128 as_decimal128() const;
     ObjectId as_object_id() const;
-    std::string_view as_string() const;       ///< String, Symbol or JavaScript, without the closing zero
-    DocumentView as_document() const;         ///< Document or Array
+    std::string_view as_string() const;  ///< String, Symbol or JavaScript, without the closing zero
+    DocumentView as_document() const;    ///< Document or Array
     BinaryView as_binary() const;
     RegexView as_regex() const;
 
-    std::optional<std::string_view> get_string() const;      ///< only for Type::String
-    std::optional<DocumentView> get_document() const;        ///< only for Type::Document
-    std::optional<DocumentView> get_array() const;           ///< only for Type::Array
-    std::optional<bool> get_bool() const;                    ///< only for Type::Bool
+    std::optional<std::string_view> get_string() const;  ///< only for Type::String
+    std::optional<DocumentView> get_document() const;    ///< only for Type::Document
+    std::optional<DocumentView> get_array() const;       ///< only for Type::Array
+    std::optional<bool> get_bool() const;                ///< only for Type::Bool
     std::optional<ObjectId> get_object_id() const;
     std::optional<Timestamp> get_timestamp() const;
     std::optional<Date> get_date() const;
@@ -63,11 +72,15 @@ class ValueView {
     bool truthy() const;
 
     /// The value's bytes as they stand in the document (no type, no key).
-    std::string_view bytes() const noexcept { return {reinterpret_cast<const char*>(data_), size_}; }
+    std::string_view bytes() const noexcept {
+        return {reinterpret_cast<const char*>(data_), size_};
+    }
     const std::uint8_t* data() const noexcept { return data_; }
 
     /// Same type and same bytes. Not MongoDB's equality: that is compare.h.
-    bool identical(const ValueView& other) const noexcept { return type_ == other.type_ && bytes() == other.bytes(); }
+    bool identical(const ValueView& other) const noexcept {
+        return type_ == other.type_ && bytes() == other.bytes();
+    }
 
   private:
     void need(Type type) const { ANGELIA_CHECK(type_ == type); }
@@ -94,7 +107,8 @@ class DocumentView {
     /// The empty document.
     DocumentView();
     /// Trusts `bytes`: exactly one well-formed document.
-    explicit DocumentView(std::string_view bytes) : data_(reinterpret_cast<const std::uint8_t*>(bytes.data())) {}
+    explicit DocumentView(std::string_view bytes)
+        : data_(reinterpret_cast<const std::uint8_t*>(bytes.data())) {}
     explicit DocumentView(const std::uint8_t* data) : data_(data) {}
 
     std::size_t size_bytes() const noexcept {
@@ -103,7 +117,9 @@ class DocumentView {
         return static_cast<std::size_t>(n);
     }
     const std::uint8_t* data() const noexcept { return data_; }
-    std::string_view bytes() const noexcept { return {reinterpret_cast<const char*>(data_), size_bytes()}; }
+    std::string_view bytes() const noexcept {
+        return {reinterpret_cast<const char*>(data_), size_bytes()};
+    }
     bool empty() const noexcept { return data_[4] == 0; }
     std::size_t count() const;  ///< number of elements; walks the document
 
@@ -124,7 +140,11 @@ class DocumentView {
             parse();
             return *this;
         }
-        Iterator operator++(int) { auto old = *this; ++*this; return old; }
+        Iterator operator++(int) {
+            auto old = *this;
+            ++*this;
+            return old;
+        }
         bool operator==(const Iterator& other) const { return at_ == other.at_; }
 
       private:
@@ -162,7 +182,8 @@ class Document {
     Document& operator=(Document&&) noexcept = default;
     Document copy() const { return Document(view()); }
 
-    /// Valid as long as this object lives and is not moved from (short documents live inside the object).
+    /// Valid as long as this object lives and is not moved from (short documents live inside the
+    /// object).
     DocumentView view() const& { return DocumentView(std::string_view(bytes_)); }
     DocumentView view() const&& = delete;
     /// As an argument also from a temporary: the view then ends with the full expression.
@@ -188,7 +209,9 @@ class Value {
     Value() = default;  ///< missing
     explicit Value(ValueView view) : type_(view.type()), bytes_(view.bytes()) {}
     Type type() const noexcept { return type_; }
-    ValueView view() const& { return {type_, reinterpret_cast<const std::uint8_t*>(bytes_.data()), bytes_.size()}; }
+    ValueView view() const& {
+        return {type_, reinterpret_cast<const std::uint8_t*>(bytes_.data()), bytes_.size()};
+    }
     ValueView view() const&& = delete;
     bool is_missing() const noexcept { return type_ == Type::Missing; }
 

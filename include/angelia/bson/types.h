@@ -69,7 +69,8 @@ struct Date {
     auto operator<=>(const Date&) const = default;
 };
 
-/// IEEE 754-2008 decimal128, binary integer significand encoding, as BSON stores it (little endian: low, high).
+/// IEEE 754-2008 decimal128, binary integer significand encoding, as BSON stores it (little endian:
+/// low, high).
 struct Decimal128 {
     std::uint64_t low = 0;
     std::uint64_t high = 0;
@@ -100,6 +101,7 @@ inline constexpr int kNestingMax = 200;
 template <>
 struct std::hash<angelia::bson::ObjectId> {
     std::size_t operator()(const angelia::bson::ObjectId& id) const noexcept {
-        return std::hash<std::string_view>{}({reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()});
+        return std::hash<std::string_view>{}(
+            {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()});
     }
 };

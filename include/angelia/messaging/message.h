@@ -35,7 +35,8 @@ class Reply {
         return reply;
     }
 
-    /// Adds a field to the answer's map_value. `value`: anything bson::Builder adds; an empty optional becomes null.
+    /// Adds a field to the answer's map_value. `value`: anything bson::Builder adds; an empty
+    /// optional becomes null.
     template <class T>
     Reply with(std::string_view key, const T& value) && {
         map_begun_ = true;

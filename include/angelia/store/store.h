@@ -1,9 +1,11 @@
-// The store port: what messaging and the outbox ask of a document database, in MongoDB's own language of filters and updates.
-// About a dozen verbs, each taking a batch. Adapters: embedded engine, any MongoDB. One contract suite runs on all of them
-// (tests/contract/). Sessions and transactions are part of the interface; until they exist every adapter refuses them clearly.
+// The store port: what messaging and the outbox ask of a document database, in MongoDB's own
+// language of filters and updates. About a dozen verbs, each taking a batch. Adapters: embedded
+// engine, any MongoDB. One contract suite runs on all of them (tests/contract/). Sessions and
+// transactions are part of the interface; until they exist every adapter refuses them clearly.
 //
-// `Store` is a cheap handle (copy it); it checks arguments before the adapter sees them. Threads: everything is safe; calls block until
-// the store answered (a write: until it is durable in the sense of the write concern), never longer than `deadline`.
+// `Store` is a cheap handle (copy it); it checks arguments before the adapter sees them. Threads:
+// everything is safe; calls block until the store answered (a write: until it is durable in the
+// sense of the write concern), never longer than `deadline`.
 #pragma once
 
 #include <angelia/base/clock.h>
@@ -42,13 +44,13 @@ class Session {
 struct CallOptions {
     Acknowledge acknowledge = Acknowledge::Default;
     milliseconds timeout{30'000};
-    Session* session = nullptr;      ///< not owned
+    Session* session = nullptr;  ///< not owned
 };
 
 /// One failed write of a batch.
 struct WriteError {
-    std::size_t index = 0;           ///< position in the batch
-    Error error;                     ///< DuplicateKey, BSONObjectTooLarge, ...
+    std::size_t index = 0;  ///< position in the batch
+    Error error;            ///< DuplicateKey, BSONObjectTooLarge, ...
 };
 
 struct InsertResult {
@@ -58,17 +60,18 @@ struct InsertResult {
 
 struct UpdateOp {
     bson::Document filter;
-    bson::Document update;           ///< operators, or a whole document (replacement)
+    bson::Document update;  ///< operators, or a whole document (replacement)
     bool multi = false;
     bool upsert = false;
 };
 
 struct UpdateResult {
-    std::int64_t matched = 0;        ///< without upserts
+    std::int64_t matched = 0;  ///< without upserts
     std::int64_t modified = 0;
     std::vector<std::pair<std::size_t, bson::Value>> upserted;  ///< position in the batch, _id
     std::vector<WriteError> errors;
-    /// Per operation, in order: did it modify or upsert something? Empty where the adapter cannot tell (a batch on a MongoDB server).
+    /// Per operation, in order: did it modify or upsert something? Empty where the adapter cannot
+    /// tell (a batch on a MongoDB server).
     std::vector<bool> effective;
 };
 
@@ -99,46 +102,52 @@ struct FindRequest {
     CollectionName collection;
     bson::Document filter, projection, sort;
     std::int64_t skip = 0;
-    std::int64_t limit = 0;          ///< 0 = all; the result is held in memory, so set one where it may be large
+    std::int64_t limit =
+        0;  ///< 0 = all; the result is held in memory, so set one where it may be large
 };
 
 struct FindAndModifyRequest {
     CollectionName collection;
     bson::Document filter, sort, projection;
-    bson::Document update;           ///< ignored when `remove`
+    bson::Document update;  ///< ignored when `remove`
     bool remove = false;
     bool upsert = false;
     bool return_new = false;
 };
 
-/// Claims several documents: for each candidate a lock document is inserted, and the documents whose lock was won are updated if
-/// they still match `condition`. The embedded engine does both in one commit; on MongoDB it is one unordered insert and
-/// conditional updates, and a crash between them leaves a lock whose lease runs out, never a lost message.
+/// Claims several documents: for each candidate a lock document is inserted, and the documents
+/// whose lock was won are updated if they still match `condition`. The embedded engine does both in
+/// one commit; on MongoDB it is one unordered insert and conditional updates, and a crash between
+/// them leaves a lock whose lease runs out, never a lost message.
 struct ClaimRequest {
     CollectionName locks;
     CollectionName documents;
     struct Candidate {
-        bson::Document lock;                       ///< `_id` = the document's `_id`
-        bson::Document condition;                  ///< filter on `documents`, includes `_id`
-        bson::Document update;                     ///< operators for the won document; must change something: adapters differ on whether an update without effect claims
-        /// When set: a lock that exists and equals this filter (its exact old values) is taken over by replacing it.
+        bson::Document lock;       ///< `_id` = the document's `_id`
+        bson::Document condition;  ///< filter on `documents`, includes `_id`
+        bson::Document update;  ///< operators for the won document; must change something: adapters
+                                ///< differ on whether an update without effect claims
+        /// When set: a lock that exists and equals this filter (its exact old values) is taken over
+        /// by replacing it.
         std::optional<bson::Document> take_over;
     };
     std::vector<Candidate> candidates;
-    bool return_documents = true;                  ///< the claimed documents as they are after the update
+    bool return_documents = true;  ///< the claimed documents as they are after the update
 };
 struct ClaimResult {
     enum class Outcome : std::uint8_t {
         Claimed,
-        Locked,      ///< somebody else holds the lock
-        Changed,     ///< lock won, but the document is gone or no longer matches; the lock was released again
+        Locked,   ///< somebody else holds the lock
+        Changed,  ///< lock won, but the document is gone or no longer matches; the lock was
+                  ///< released again
     };
     struct Entry {
         Outcome outcome = Outcome::Locked;
-        std::optional<Error> error;                ///< why it failed, when it was not another holder or a change: a bad lock (Locked) or update (Changed)
-        std::optional<bson::Document> document;    ///< when claimed and asked for
+        std::optional<Error> error;  ///< why it failed, when it was not another holder or a change:
+                                     ///< a bad lock (Locked) or update (Changed)
+        std::optional<bson::Document> document;  ///< when claimed and asked for
     };
-    std::vector<Entry> entries;                    ///< same order and size as candidates
+    std::vector<Entry> entries;  ///< same order and size as candidates
 };
 
 struct IndexDefinition {
@@ -151,22 +160,27 @@ struct IndexDefinition {
 
 struct WatchRequest {
     CollectionName collection;
-    bson::Document stages;                         ///< as an array's document: stages behind $changeStream, e.g. [{$match: ...}]
+    bson::Document
+        stages;  ///< as an array's document: stages behind $changeStream, e.g. [{$match: ...}]
     bool update_lookup = false;
     std::optional<bson::Document> resume_after;
     std::optional<bson::Timestamp> start_at;
     std::int32_t batch_size = 100;
-    milliseconds max_wait{2500};                   ///< heartbeat: at most so long without a reply
+    milliseconds max_wait{2500};  ///< heartbeat: at most so long without a reply
 };
 
-/// What a watch tells its owner; called one after another, never at the same time, from a thread of the adapter or, on an embedded store in
-/// memory, inside the store call of the thread that wrote: hand work on, do no I/O, take no lock that is held during store calls.
+/// What a watch tells its owner; called one after another, never at the same time, from a thread of
+/// the adapter or, on an embedded store in memory, inside the store call of the thread that wrote:
+/// hand work on, do no I/O, take no lock that is held during store calls.
 struct WatchEvents {
-    /// A reply of the server, also an empty one (the first after on_started, and heartbeats). `token`: adopt it once all of `events` were handed over.
+    /// A reply of the server, also an empty one (the first after on_started, and heartbeats).
+    /// `token`: adopt it once all of `events` were handed over.
     std::function<void(std::vector<bson::Document> events, const bson::Document& token)> on_batch;
-    /// The stream (re)started. `gap`: events may have been missed since the last token (fresh start, history lost): look at the collection.
+    /// The stream (re)started. `gap`: events may have been missed since the last token (fresh
+    /// start, history lost): look at the collection.
     std::function<void(bool gap)> on_started;
-    /// The stream is down; the adapter goes on trying (with back-off) until the Watch is closed, unless `fatal` (change streams not supported here).
+    /// The stream is down; the adapter goes on trying (with back-off) until the Watch is closed,
+    /// unless `fatal` (change streams not supported here).
     std::function<void(const Error& error, bool fatal)> on_error;
 };
 
@@ -175,7 +189,7 @@ class Watch {
   public:
     virtual ~Watch() = default;
     virtual void close() = 0;
-    virtual bool live() const = 0;                 ///< last reply younger than max_wait + 10 s
+    virtual bool live() const = 0;  ///< last reply younger than max_wait + 10 s
 };
 
 /// What was found out by trying, never inferred from a version.
@@ -183,15 +197,15 @@ struct Capabilities {
     bool change_streams = false;
     bool transactions = false;
     bool start_after = false;
-    bool batch_tokens = false;                     ///< postBatchResumeToken
-    bool fills_timestamps = false;                 ///< empty top-level Timestamp on insert
+    bool batch_tokens = false;      ///< postBatchResumeToken
+    bool fills_timestamps = false;  ///< empty top-level Timestamp on insert
     bool ttl_indexes = false;
-    std::string topology;                          ///< "replica set rs0", "standalone", "sharded", "embedded"
+    std::string topology;  ///< "replica set rs0", "standalone", "sharded", "embedded"
     std::string server_version;
 };
 
 struct ServerTime {
-    bson::Date now;                                ///< server's wall clock
+    bson::Date now;  ///< server's wall clock
     microseconds round_trip{0};
 };
 
@@ -209,30 +223,40 @@ class Diagnostics {
 class StoreAdapter {
   public:
     virtual ~StoreAdapter() = default;
-    virtual Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>, bool ordered, const CallOptions&) = 0;
+    virtual Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>,
+                                        bool ordered, const CallOptions&) = 0;
     virtual Result<std::vector<bson::Document>> find(const FindRequest&, const CallOptions&) = 0;
-    virtual Result<UpdateResult> update(const CollectionName&, std::vector<UpdateOp>, bool ordered, const CallOptions&) = 0;
-    virtual Result<std::optional<bson::Document>> find_and_modify(FindAndModifyRequest, const CallOptions&) = 0;
-    virtual Result<DeleteResult> remove(const CollectionName&, std::vector<DeleteOp>, bool ordered, const CallOptions&) = 0;
-    virtual Result<BulkResult> bulk_write(std::vector<BulkOp>, bool ordered, const CallOptions&) = 0;
+    virtual Result<UpdateResult> update(const CollectionName&, std::vector<UpdateOp>, bool ordered,
+                                        const CallOptions&) = 0;
+    virtual Result<std::optional<bson::Document>> find_and_modify(FindAndModifyRequest,
+                                                                  const CallOptions&) = 0;
+    virtual Result<DeleteResult> remove(const CollectionName&, std::vector<DeleteOp>, bool ordered,
+                                        const CallOptions&) = 0;
+    virtual Result<BulkResult> bulk_write(std::vector<BulkOp>, bool ordered,
+                                          const CallOptions&) = 0;
     virtual Result<ClaimResult> claim(ClaimRequest, const CallOptions&) = 0;
-    virtual Result<std::int64_t> count(const CollectionName&, bson::DocumentView filter, const CallOptions&) = 0;
-    virtual Result<void> ensure_indexes(const CollectionName&, std::vector<IndexDefinition>, const CallOptions&) = 0;
-    virtual Result<void> drop(const CollectionName&, const CallOptions&) = 0;        ///< absent is fine
-    virtual Result<std::vector<std::string>> list_collections(std::string_view db, const CallOptions&) = 0;
+    virtual Result<std::int64_t> count(const CollectionName&, bson::DocumentView filter,
+                                       const CallOptions&) = 0;
+    virtual Result<void> ensure_indexes(const CollectionName&, std::vector<IndexDefinition>,
+                                        const CallOptions&) = 0;
+    virtual Result<void> drop(const CollectionName&, const CallOptions&) = 0;  ///< absent is fine
+    virtual Result<std::vector<std::string>> list_collections(std::string_view db,
+                                                              const CallOptions&) = 0;
     virtual Result<std::unique_ptr<Watch>> watch(WatchRequest, WatchEvents) = 0;
     virtual Result<ServerTime> server_time(const CallOptions&) = 0;
-    virtual Result<Capabilities> capabilities() = 0;                                  ///< probed once, then cached
+    virtual Result<Capabilities> capabilities() = 0;  ///< probed once, then cached
     virtual Result<std::unique_ptr<Session>> start_session() = 0;
-    virtual Result<void> with_transaction(const std::function<Result<void>(Session&)>&, const CallOptions&) = 0;
+    virtual Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
+                                          const CallOptions&) = 0;
     virtual std::unique_ptr<Diagnostics> diagnostics() = 0;
     /// "embedded:./data", "mongodb://127.0.0.1:27027/..." without secrets.
     virtual std::string describe() const = 0;
     virtual Result<void> close() = 0;
 };
 
-/// What applications hold. Same verbs as the port, arguments checked: non-empty names, documents within limits, batches 1..100 000 (an
-/// empty batch answers at once with an empty result). Errors of every verb: InvalidNamespace, BSONObjectTooLarge, HostUnreachable, NetworkTimeout,
+/// What applications hold. Same verbs as the port, arguments checked: non-empty names, documents
+/// within limits, batches 1..100 000 (an empty batch answers at once with an empty result). Errors
+/// of every verb: InvalidNamespace, BSONObjectTooLarge, HostUnreachable, NetworkTimeout,
 /// MaxTimeMSExpired, ShutdownInProgress, and those of the server.
 class Store {
   public:
@@ -240,34 +264,47 @@ class Store {
     explicit Store(std::shared_ptr<StoreAdapter> adapter, std::string database = "angelia")
         : adapter_(std::move(adapter)), database_(std::move(database)) {}
 
-    const std::string& database() const { return database_; }   ///< from the URI's path, default "angelia"
+    const std::string& database() const {
+        return database_;
+    }  ///< from the URI's path, default "angelia"
     CollectionName collection(std::string name) const { return {database_, std::move(name)}; }
 
-    Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>, bool ordered = true, const CallOptions& = {});
-    Result<InsertResult> insert(const CollectionName&, bson::DocumentView document, const CallOptions& = {});
+    Result<InsertResult> insert(const CollectionName&, std::span<const bson::DocumentView>,
+                                bool ordered = true, const CallOptions& = {});
+    Result<InsertResult> insert(const CollectionName&, bson::DocumentView document,
+                                const CallOptions& = {});
     Result<std::vector<bson::Document>> find(const FindRequest&, const CallOptions& = {});
-    Result<UpdateResult> update(const CollectionName&, std::vector<UpdateOp>, bool ordered = true, const CallOptions& = {});
-    Result<UpdateResult> update_one(const CollectionName&, bson::DocumentView filter, bson::DocumentView update, bool upsert = false, const CallOptions& = {});
-    Result<std::optional<bson::Document>> find_and_modify(FindAndModifyRequest, const CallOptions& = {});
-    Result<DeleteResult> remove(const CollectionName&, std::vector<DeleteOp>, bool ordered = true, const CallOptions& = {});
-    Result<BulkResult> bulk_write(std::vector<BulkOp>, bool ordered = true, const CallOptions& = {});
+    Result<UpdateResult> update(const CollectionName&, std::vector<UpdateOp>, bool ordered = true,
+                                const CallOptions& = {});
+    Result<UpdateResult> update_one(const CollectionName&, bson::DocumentView filter,
+                                    bson::DocumentView update, bool upsert = false,
+                                    const CallOptions& = {});
+    Result<std::optional<bson::Document>> find_and_modify(FindAndModifyRequest,
+                                                          const CallOptions& = {});
+    Result<DeleteResult> remove(const CollectionName&, std::vector<DeleteOp>, bool ordered = true,
+                                const CallOptions& = {});
+    Result<BulkResult> bulk_write(std::vector<BulkOp>, bool ordered = true,
+                                  const CallOptions& = {});
     Result<ClaimResult> claim(ClaimRequest, const CallOptions& = {});
-    Result<std::int64_t> count(const CollectionName&, bson::DocumentView filter, const CallOptions& = {});
-    Result<void> ensure_indexes(const CollectionName&, std::vector<IndexDefinition>, const CallOptions& = {});
+    Result<std::int64_t> count(const CollectionName&, bson::DocumentView filter,
+                               const CallOptions& = {});
+    Result<void> ensure_indexes(const CollectionName&, std::vector<IndexDefinition>,
+                                const CallOptions& = {});
     Result<void> drop(const CollectionName&, const CallOptions& = {});
     Result<std::vector<std::string>> list_collections(const CallOptions& = {});
     Result<std::unique_ptr<Watch>> watch(WatchRequest, WatchEvents);
     Result<ServerTime> server_time(const CallOptions& = {});
     Result<Capabilities> capabilities();
     Result<std::unique_ptr<Session>> start_session();
-    Result<void> with_transaction(const std::function<Result<void>(Session&)>&, const CallOptions& = {});
+    Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
+                                  const CallOptions& = {});
     std::unique_ptr<Diagnostics> diagnostics();
     std::string describe() const;
-    Result<void> close();                          ///< later calls answer ShutdownInProgress
+    Result<void> close();  ///< later calls answer ShutdownInProgress
     const std::shared_ptr<StoreAdapter>& adapter() const { return adapter_; }
 
   private:
-    std::shared_ptr<StoreAdapter> adapter_;        ///< shared by all handles of one open store
+    std::shared_ptr<StoreAdapter> adapter_;  ///< shared by all handles of one open store
     std::string database_ = "angelia";
 };
 

@@ -13,16 +13,22 @@ namespace {
 
 Result<StagePtr> parse_stage(bson::ValueView value) {
     const auto stage = value.get_document();
-    if (!stage) return Error(ErrorCode::TypeMismatch, "Each element of the 'pipeline' array must be an object");
+    if (!stage)
+        return Error(ErrorCode::TypeMismatch,
+                     "Each element of the 'pipeline' array must be an object");
     if (stage->count() != 1) {
-        return Error(ErrorCode::Location40323, "A pipeline stage specification object must contain exactly one field.");
+        return Error(ErrorCode::Location40323,
+                     "A pipeline stage specification object must contain exactly one field.");
     }
     const bson::Element e = *stage->begin();
     if (e.key == "$changeStream") {
-        return Error(ErrorCode::Location40602, "$changeStream is only valid as the first stage in a pipeline.");
+        return Error(ErrorCode::Location40602,
+                     "$changeStream is only valid as the first stage in a pipeline.");
     }
     const StageEntry* entry = find_stage(e.key);
-    if (entry == nullptr) return Error(ErrorCode::Location40324, fmt::format("Unrecognized pipeline stage name: '{}'", e.key));
+    if (entry == nullptr)
+        return Error(ErrorCode::Location40324,
+                     fmt::format("Unrecognized pipeline stage name: '{}'", e.key));
     return entry->parse(e.value);
 }
 
@@ -34,12 +40,15 @@ Result<Pipeline> Pipeline::parse(bson::DocumentView stages) {
     Pipeline pipeline;
     for (const bson::Element& e : stages) {
         if (pipeline.stages_.size() == kStagesMax) {
-            return Error(ErrorCode::FailedToParse, fmt::format("Pipeline length must be no longer than {} stages", kStagesMax));
+            return Error(
+                ErrorCode::FailedToParse,
+                fmt::format("Pipeline length must be no longer than {} stages", kStagesMax));
         }
         ANGELIA_TRY_ASSIGN(StagePtr stage, parse_stage(e.value));
         // A sort that feeds a limit keeps only that many documents.
         if (stage->limit() && !pipeline.stages_.empty()) {
-            if (StagePtr bounded = pipeline.stages_.back()->with_limit(*stage->limit())) pipeline.stages_.back() = std::move(bounded);
+            if (StagePtr bounded = pipeline.stages_.back()->with_limit(*stage->limit()))
+                pipeline.stages_.back() = std::move(bounded);
         }
         pipeline.stages_.push_back(std::move(stage));
     }
@@ -83,19 +92,23 @@ std::optional<bson::DocumentView> Pipeline::leading_sort() const {
 }
 
 Source Pipeline::run(Source source, std::size_t skip_stages) const {
-    for (std::size_t i = skip_stages; i < stages_.size(); ++i) source = stages_[i]->run(stages_[i], std::move(source));
+    for (std::size_t i = skip_stages; i < stages_.size(); ++i)
+        source = stages_[i]->run(stages_[i], std::move(source));
     return source;
 }
 
 bool Pipeline::is_per_document() const {
-    return std::all_of(stages_.begin(), stages_.end(), [](const StagePtr& stage) { return stage->is_per_document(); });
+    return std::all_of(stages_.begin(), stages_.end(),
+                       [](const StagePtr& stage) { return stage->is_per_document(); });
 }
 
 Result<std::optional<bson::Document>> Pipeline::transform(bson::Document document) const {
     std::optional<bson::Document> current(std::move(document));
     for (const auto& stage : stages_) {
         if (!stage->is_per_document()) {
-            return Error(ErrorCode::IllegalOperation, fmt::format("{} is not permitted in a $changeStream pipeline", stage->name()));
+            return Error(
+                ErrorCode::IllegalOperation,
+                fmt::format("{} is not permitted in a $changeStream pipeline", stage->name()));
         }
         ANGELIA_TRY_ASSIGN(current, stage->transform(std::move(*current)));
         if (!current) break;
@@ -106,11 +119,13 @@ Result<std::optional<bson::Document>> Pipeline::transform(bson::Document documen
 // ---- Stage
 
 Result<std::optional<bson::Document>> Stage::transform(bson::Document) const {
-    return Error(ErrorCode::IllegalOperation, fmt::format("{} needs more than one document", name()));
+    return Error(ErrorCode::IllegalOperation,
+                 fmt::format("{} needs more than one document", name()));
 }
 
 Source PerDocumentStage::run(std::shared_ptr<const Stage> self, Source source) const {
-    return [self = std::move(self), source = std::move(source)]() -> Result<std::optional<bson::Document>> {
+    return [self = std::move(self),
+            source = std::move(source)]() -> Result<std::optional<bson::Document>> {
         for (;;) {
             ANGELIA_TRY_ASSIGN(auto document, source());
             if (!document) return document;

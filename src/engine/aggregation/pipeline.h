@@ -21,11 +21,13 @@ class Stage;
 class Pipeline {
   public:
     Pipeline() = default;
-    /// `stages`: the array of the command. Errors: TypeMismatch (element that is no document), Location40323 (a stage with other than
-    /// one field), Location40324 (unknown stage), and those of the stages.
+    /// `stages`: the array of the command. Errors: TypeMismatch (element that is no document),
+    /// Location40323 (a stage with other than one field), Location40324 (unknown stage), and those
+    /// of the stages.
     static Result<Pipeline> parse(bson::DocumentView stages);
 
-    /// The name of the first stage ("$changeStream", ...) and its operand, to be looked at before parse(); nothing when there is none.
+    /// The name of the first stage ("$changeStream", ...) and its operand, to be looked at before
+    /// parse(); nothing when there is none.
     struct Leading {
         std::string_view name;
         bson::ValueView operand;
@@ -38,17 +40,19 @@ class Pipeline {
     /// The names of the stages, in order.
     std::vector<std::string_view> stage_names() const;
 
-    /// The filter of a $match that stands first: find the source with it (the pipeline will apply it again, harmlessly,
-    /// unless run with `skip_stages`). Likewise the sort right behind it (or in front).
-    /// Views are valid as long as this Pipeline or a copy lives.
+    /// The filter of a $match that stands first: find the source with it (the pipeline will apply
+    /// it again, harmlessly, unless run with `skip_stages`). Likewise the sort right behind it (or
+    /// in front). Views are valid as long as this Pipeline or a copy lives.
     std::optional<bson::DocumentView> leading_match() const;
     std::optional<bson::DocumentView> leading_sort() const;
 
-    /// Runs the stages from `skip_stages` on. The result is pulled lazily; it keeps what it needs of this pipeline alive.
+    /// Runs the stages from `skip_stages` on. The result is pulled lazily; it keeps what it needs
+    /// of this pipeline alive.
     Source run(Source source, std::size_t skip_stages = 0) const;
 
-    /// For change streams: applies $match, $project, $unset, $addFields/$set to one event; nothing when a $match drops it.
-    /// Errors: IllegalOperation when a stage needs more than one document (check with is_per_document()).
+    /// For change streams: applies $match, $project, $unset, $addFields/$set to one event; nothing
+    /// when a $match drops it. Errors: IllegalOperation when a stage needs more than one document
+    /// (check with is_per_document()).
     Result<std::optional<bson::Document>> transform(bson::Document document) const;
     bool is_per_document() const;
 

@@ -23,7 +23,8 @@ bson::Document stages_of(const std::string& json) {
 Source numbered(std::int32_t count) {
     return [at = std::int32_t{0}, count]() mutable -> Result<std::optional<bson::Document>> {
         if (at == count) return std::optional<bson::Document>();
-        auto document = bson::make("_id", at, "k", std::int32_t{(at * 7) % 5}, "s", at % 2 == 0 ? "even" : "odd");
+        auto document = bson::make("_id", at, "k", std::int32_t{(at * 7) % 5}, "s",
+                                   at % 2 == 0 ? "even" : "odd");
         ++at;
         return std::optional<bson::Document>(std::move(document));
     };
@@ -49,22 +50,38 @@ std::string documents(std::initializer_list<const char*> list) {
 
 TEST(Pipeline, StagesFollowOneAnother) {
     EXPECT_EQ(result_of("[]", 1), documents({R"({"_id": 0, "k": 0, "s": "even"})"}));
-    EXPECT_EQ(result_of(R"([{"$match": {"s": "odd"}}, {"$project": {"k": 1}}])", 4), documents({R"({"_id": 1, "k": 2})", R"({"_id": 3, "k": 1})"}));
-    EXPECT_EQ(result_of(R"([{"$sort": {"k": 1, "_id": -1}}, {"$limit": 2}, {"$project": {"_id": 1}}])", 10), documents({R"({"_id": 5})", R"({"_id": 0})"}));
-    EXPECT_EQ(result_of(R"([{"$skip": 3}, {"$project": {"_id": 1}}])", 5), documents({R"({"_id": 3})", R"({"_id": 4})"}));
+    EXPECT_EQ(result_of(R"([{"$match": {"s": "odd"}}, {"$project": {"k": 1}}])", 4),
+              documents({R"({"_id": 1, "k": 2})", R"({"_id": 3, "k": 1})"}));
+    EXPECT_EQ(
+        result_of(R"([{"$sort": {"k": 1, "_id": -1}}, {"$limit": 2}, {"$project": {"_id": 1}}])",
+                  10),
+        documents({R"({"_id": 5})", R"({"_id": 0})"}));
+    EXPECT_EQ(result_of(R"([{"$skip": 3}, {"$project": {"_id": 1}}])", 5),
+              documents({R"({"_id": 3})", R"({"_id": 4})"}));
     EXPECT_EQ(result_of(R"([{"$skip": 9}])", 5), "");
     EXPECT_EQ(result_of(R"([{"$count": "n"}])", 5), documents({R"({"n": 5})"}));
     EXPECT_EQ(result_of(R"([{"$count": "n"}])", 0), "");
     EXPECT_EQ(result_of(R"([{"$unset": ["k", "s"]}])", 1), documents({R"({"_id": 0})"}));
-    EXPECT_EQ(result_of(R"([{"$set": {"k": "x", "z": {"$literal": {"$a": 1}}}}])", 1), documents({R"({"_id": 0, "k": "x", "s": "even", "z": {"$a": 1}})"}));
+    EXPECT_EQ(result_of(R"([{"$set": {"k": "x", "z": {"$literal": {"$a": 1}}}}])", 1),
+              documents({R"({"_id": 0, "k": "x", "s": "even", "z": {"$a": 1}})"}));
 }
 
 TEST(Pipeline, CountsAsDriversAsk) {
-    EXPECT_EQ(result_of(R"([{"$match": {}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])", 7), documents({R"({"_id": 1, "n": 7})"}));
-    EXPECT_EQ(result_of(R"([{"$match": {"s": "odd"}}, {"$skip": 1}, {"$limit": 2}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])", 9), documents({R"({"_id": 1, "n": 2})"}));
-    EXPECT_EQ(result_of(R"([{"$match": {"s": "none"}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])", 9), "");
-    EXPECT_EQ(result_of(R"([{"$group": {"_id": null, "n": {"$sum": "$k"}, "t": {"$sum": "$s"}, "w": {"$sum": {"$numberLong": "2"}}}}])", 5),
-              documents({R"({"_id": null, "n": 10, "t": 0, "w": 10})"}));
+    EXPECT_EQ(result_of(R"([{"$match": {}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])", 7),
+              documents({R"({"_id": 1, "n": 7})"}));
+    EXPECT_EQ(
+        result_of(
+            R"([{"$match": {"s": "odd"}}, {"$skip": 1}, {"$limit": 2}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])",
+            9),
+        documents({R"({"_id": 1, "n": 2})"}));
+    EXPECT_EQ(
+        result_of(R"([{"$match": {"s": "none"}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])", 9),
+        "");
+    EXPECT_EQ(
+        result_of(
+            R"([{"$group": {"_id": null, "n": {"$sum": "$k"}, "t": {"$sum": "$s"}, "w": {"$sum": {"$numberLong": "2"}}}}])",
+            5),
+        documents({R"({"_id": null, "n": 10, "t": 0, "w": 10})"}));
 }
 
 struct PipelineErrorCase {
@@ -111,23 +128,29 @@ TEST(Pipeline, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(Pipeline, ShowsItsBeginningToThePlanner) {
-    const auto pipeline = Pipeline::parse(stages_of(R"([{"$match": {"a": 1}}, {"$sort": {"b": 1}}, {"$limit": 3}])")).value_or_throw();
+    const auto pipeline =
+        Pipeline::parse(stages_of(R"([{"$match": {"a": 1}}, {"$sort": {"b": 1}}, {"$limit": 3}])"))
+            .value_or_throw();
     EXPECT_EQ(text(*pipeline.leading_match()), text(R"({"a": 1})"));
     EXPECT_EQ(text(*pipeline.leading_sort()), text(R"({"b": 1})"));
-    const auto other = Pipeline::parse(stages_of(R"([{"$limit": 3}, {"$match": {"a": 1}}])")).value_or_throw();
+    const auto other =
+        Pipeline::parse(stages_of(R"([{"$limit": 3}, {"$match": {"a": 1}}])")).value_or_throw();
     EXPECT_FALSE(other.leading_match());
     EXPECT_FALSE(other.leading_sort());
 }
 
 TEST(Pipeline, SplitsTheChangeStreamStage) {
-    const auto stages = stages_of(R"([{"$changeStream": {"fullDocument": "updateLookup"}}, {"$match": {"operationType": "insert"}}, {"$project": {"ns": 0}}])");
+    const auto stages = stages_of(
+        R"([{"$changeStream": {"fullDocument": "updateLookup"}}, {"$match": {"operationType": "insert"}}, {"$project": {"ns": 0}}])");
     EXPECT_EQ(Pipeline::leading_stage(stages)->name, "$changeStream");
     EXPECT_TRUE(Pipeline::leading_stage(stages)->operand.as_document().has("fullDocument"));
     const auto rest = Pipeline::parse(Pipeline::without_leading_stage(stages)).value_or_throw();
     ASSERT_TRUE(rest.is_per_document());
-    const auto shown = rest.transform(from(R"({"operationType": "insert", "ns": 1})")).value_or_throw();
+    const auto shown =
+        rest.transform(from(R"({"operationType": "insert", "ns": 1})")).value_or_throw();
     EXPECT_EQ(text(shown->view()), text(R"({"operationType": "insert"})"));
-    EXPECT_FALSE(rest.transform(from(R"({"operationType": "delete"})")).value_or_throw().has_value());
+    EXPECT_FALSE(
+        rest.transform(from(R"({"operationType": "delete"})")).value_or_throw().has_value());
     const auto sorted = Pipeline::parse(stages_of(R"([{"$sort": {"a": 1}}])")).value_or_throw();
     EXPECT_FALSE(sorted.is_per_document());
     EXPECT_EQ(outcome_code(sorted.transform(from("{}"))), "20");
@@ -135,8 +158,14 @@ TEST(Pipeline, SplitsTheChangeStreamStage) {
 }
 
 TEST(Pipeline, ErrorsOfTheSourceComeThrough) {
-    const auto pipeline = Pipeline::parse(stages_of(R"([{"$match": {}}, {"$sort": {"a": 1}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])")).value_or_throw();
-    Source source = pipeline.run([]() -> Result<std::optional<bson::Document>> { return Error(ErrorCode::Interrupted, "stopped"); });
+    const auto pipeline =
+        Pipeline::parse(
+            stages_of(
+                R"([{"$match": {}}, {"$sort": {"a": 1}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])"))
+            .value_or_throw();
+    Source source = pipeline.run([]() -> Result<std::optional<bson::Document>> {
+        return Error(ErrorCode::Interrupted, "stopped");
+    });
     EXPECT_EQ(outcome_code(source()), "11601");
 }
 

@@ -20,7 +20,8 @@ class Stage {
     virtual std::optional<bson::DocumentView> match_filter() const { return std::nullopt; }
     virtual std::optional<bson::DocumentView> sort_specification() const { return std::nullopt; }
     virtual std::optional<std::uint64_t> limit() const { return std::nullopt; }
-    /// The same stage knowing that only the first `count` documents are wanted; nullptr when that makes no difference.
+    /// The same stage knowing that only the first `count` documents are wanted; nullptr when that
+    /// makes no difference.
     virtual std::shared_ptr<const Stage> with_limit(std::uint64_t) const { return nullptr; }
 };
 
@@ -34,9 +35,11 @@ class PerDocumentStage : public Stage {
 };
 
 /// The operand of a stage that counts: a whole number of any type. Errors: `code`.
-Result<std::uint64_t> parse_stage_count(std::string_view stage, bson::ValueView operand, std::int64_t at_least, ErrorCode code);
+Result<std::uint64_t> parse_stage_count(std::string_view stage, bson::ValueView operand,
+                                        std::int64_t at_least, ErrorCode code);
 
-/// True when the value means itself: no string that starts with `$`, no operator, at any depth. Expressions are not evaluated here yet.
+/// True when the value means itself: no string that starts with `$`, no operator, at any depth.
+/// Expressions are not evaluated here yet.
 bool is_literal(bson::ValueView value);
 
 struct StageEntry {

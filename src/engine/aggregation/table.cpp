@@ -7,15 +7,9 @@ namespace angelia::engine::aggregation {
 namespace {
 
 constexpr StageEntry kStages[] = {
-    {"$addFields", parse_add_fields},
-    {"$count", parse_count},
-    {"$group", parse_group},
-    {"$limit", parse_limit},
-    {"$match", parse_match},
-    {"$project", parse_project},
-    {"$set", parse_add_fields},
-    {"$skip", parse_skip},
-    {"$sort", parse_sort},
+    {"$addFields", parse_add_fields}, {"$count", parse_count}, {"$group", parse_group},
+    {"$limit", parse_limit},          {"$match", parse_match}, {"$project", parse_project},
+    {"$set", parse_add_fields},       {"$skip", parse_skip},   {"$sort", parse_sort},
     {"$unset", parse_unset},
 };
 
@@ -28,10 +22,15 @@ const StageEntry* find_stage(std::string_view name) {
     return nullptr;
 }
 
-Result<std::uint64_t> parse_stage_count(std::string_view stage, bson::ValueView operand, std::int64_t at_least, ErrorCode code) {
+Result<std::uint64_t> parse_stage_count(std::string_view stage, bson::ValueView operand,
+                                        std::int64_t at_least, ErrorCode code) {
     const auto number = operand.to_int64();
-    if (!number) return Error(code, fmt::format("invalid argument to {} stage: Expected a whole number", stage));
-    if (*number < at_least) return Error(code, fmt::format("invalid argument to {} stage: {} is below {}", stage, *number, at_least));
+    if (!number)
+        return Error(code,
+                     fmt::format("invalid argument to {} stage: Expected a whole number", stage));
+    if (*number < at_least)
+        return Error(code, fmt::format("invalid argument to {} stage: {} is below {}", stage,
+                                       *number, at_least));
     return static_cast<std::uint64_t>(*number);
 }
 

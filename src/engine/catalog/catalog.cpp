@@ -11,7 +11,8 @@ namespace {
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
     auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [&](char x, char y) { return lower(x) == lower(y); });
 }
 
 }  // namespace
@@ -29,7 +30,8 @@ CollectionPtr CatalogView::find(const Namespace& ns) const {
 
 std::vector<CollectionPtr> CatalogView::in_database(std::string_view db) const {
     std::vector<CollectionPtr> found;
-    for (auto it = collections.lower_bound(Namespace{std::string(db), ""}); it != collections.end() && it->first.db == db; ++it)
+    for (auto it = collections.lower_bound(Namespace{std::string(db), ""});
+         it != collections.end() && it->first.db == db; ++it)
         found.push_back(it->second);
     return found;
 }
@@ -45,20 +47,24 @@ Result<void> CatalogView::check_database_case(const std::string& db) const {
     for (const auto& name : databases())
         if (name != db && equal_ignoring_case(name, db))
             return Error(ErrorCode::DatabaseDifferCase,
-                         fmt::format("db already exists with different case already have: [{}] trying to create [{}]", name, db));
+                         fmt::format("db already exists with different case already have: [{}] "
+                                     "trying to create [{}]",
+                                     name, db));
     return {};
 }
 
 Result<void> Catalog::load(const storage::Reader& reader) {
     auto next = std::make_shared<CatalogView>();
-    auto it = reader.iterate(storage::Family::Meta, catalog_prefix(), storage::prefix_end(catalog_prefix()));
+    auto it = reader.iterate(storage::Family::Meta, catalog_prefix(),
+                             storage::prefix_end(catalog_prefix()));
     std::uint32_t highest = 0;
     for (it->seek_to_first(); it->valid(); it->next()) {
         ANGELIA_TRY_ASSIGN(auto collection, decode_collection(bson::DocumentView(it->value())));
         collection->index_generation = next_generation();
         collection->live = std::make_shared<LiveState>();
         std::string bytes;
-        ANGELIA_TRY_ASSIGN(bool found, reader.get(storage::Family::Meta, counter_key(collection->id), bytes));
+        ANGELIA_TRY_ASSIGN(bool found,
+                           reader.get(storage::Family::Meta, counter_key(collection->id), bytes));
         const Counters counters = found ? decode_counters(bytes) : Counters{};
         collection->live->count = counters.count;
         collection->live->bytes = counters.bytes;

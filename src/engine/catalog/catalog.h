@@ -1,5 +1,6 @@
-// What exists: databases, collections, indexes. An immutable view in memory that readers take and keep as long as they like; the apply
-// section (collection/apply_scope.h) makes the next one. One document per collection in the meta family: docs/formats/storage.md.
+// What exists: databases, collections, indexes. An immutable view in memory that readers take and
+// keep as long as they like; the apply section (collection/apply_scope.h) makes the next one. One
+// document per collection in the meta family: docs/formats/storage.md.
 #pragma once
 
 #include "engine/collection/gap_cache.h"
@@ -21,16 +22,20 @@ struct Index {
     query::IndexKeyPattern pattern;
     std::optional<query::Matcher> partial;
     bool multikey = false;
-    std::shared_ptr<GapCache> gaps = std::make_shared<GapCache>();  ///< shared by the versions of this index
+    std::shared_ptr<GapCache> gaps =
+        std::make_shared<GapCache>();  ///< shared by the versions of this index
 };
-using IndexPtr = std::shared_ptr<const Index>;  ///< shared by views and by readers that still walk it
+using IndexPtr =
+    std::shared_ptr<const Index>;  ///< shared by views and by readers that still walk it
 
-/// The part of a collection that changes with every write; shared by all views that show it. Written inside the apply section only.
+/// The part of a collection that changes with every write; shared by all views that show it.
+/// Written inside the apply section only.
 struct LiveState {
     std::atomic<std::int64_t> count{0};
     std::atomic<std::int64_t> bytes{0};
     std::atomic<std::uint64_t> next_record{1};
-    /// Advances after every commit that touched the collection: an unchanged version means that a search done outside still holds.
+    /// Advances after every commit that touched the collection: an unchanged version means that a
+    /// search done outside still holds.
     std::atomic<std::uint64_t> version{0};
     GapCache record_gaps;
 };
@@ -43,14 +48,16 @@ struct Collection {
     bson::Document options;
     std::vector<IndexPtr> indexes;              ///< `_id_` first
     std::vector<query::IndexInfo> index_infos;  ///< the same for the planner, same order
-    std::uint64_t index_generation = 0;         ///< changes when indexes come or go (not with a multikey flag)
-    std::shared_ptr<LiveState> live;            ///< shared by every view of this collection
+    std::uint64_t index_generation =
+        0;  ///< changes when indexes come or go (not with a multikey flag)
+    std::shared_ptr<LiveState> live;  ///< shared by every view of this collection
 
     const Index& id_index() const { return *indexes.front(); }
     /// Position of the index of this name, or nothing.
     std::optional<std::size_t> index_named(std::string_view name) const;
 };
-using CollectionPtr = std::shared_ptr<const Collection>;  ///< shared by views, cursors and writes under way
+using CollectionPtr =
+    std::shared_ptr<const Collection>;  ///< shared by views, cursors and writes under way
 
 /// Immutable once published. Threads: may be shared.
 struct CatalogView {
@@ -62,7 +69,8 @@ struct CatalogView {
     /// Errors: DatabaseDifferCase.
     Result<void> check_database_case(const std::string& db) const;
 };
-using CatalogViewPtr = std::shared_ptr<const CatalogView>;  ///< shared by the catalog and by who reads
+using CatalogViewPtr =
+    std::shared_ptr<const CatalogView>;  ///< shared by the catalog and by who reads
 
 /// The current view. Threads: safe.
 class Catalog {

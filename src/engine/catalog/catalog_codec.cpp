@@ -1,8 +1,8 @@
-// The stored form of the catalog: one BSON document per collection, its indexes inside, and 24 bytes of counters beside it.
+// The stored form of the catalog: one BSON document per collection, its indexes inside, and 24
+// bytes of counters beside it.
 #include "engine/catalog/catalog.h"
 
 #include <algorithm>
-
 
 namespace angelia::engine {
 
@@ -14,7 +14,8 @@ void put_u64(std::string& out, std::uint64_t v) {
 
 std::uint64_t take_u64(std::string_view& bytes) {
     std::uint64_t v = 0;
-    for (int i = 0; i < 8; ++i) v = (v << 8) | static_cast<std::uint8_t>(bytes[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < 8; ++i)
+        v = (v << 8) | static_cast<std::uint8_t>(bytes[static_cast<std::size_t>(i)]);
     bytes.remove_prefix(8);
     return v;
 }
@@ -48,7 +49,8 @@ Result<IndexPtr> decode_index(bson::DocumentView stored) {
     spec.unique = stored["unique"].truthy();
     spec.sparse = stored["sparse"].truthy();
     spec.expire_after_seconds = stored["ttl"].to_int64();
-    if (auto partial = stored["partial"].get_document()) spec.partial_filter = bson::Document(*partial);
+    if (auto partial = stored["partial"].get_document())
+        spec.partial_filter = bson::Document(*partial);
     if (auto extra = stored["extra"].get_document()) spec.extra = bson::Document(*extra);
     return make_index(static_cast<storage::IndexId>(*id), spec, stored["multikey"].truthy());
 }
@@ -154,12 +156,21 @@ bson::Document index_document(const IndexSpec& spec) {
 
 bson::Document encode_collection(const Collection& collection) {
     bson::Builder b;
-    b.add("id", static_cast<std::int64_t>(collection.id)).add("db", collection.ns.db).add("name", collection.ns.collection);
-    b.add("uuid", bson::BinaryView{4, {reinterpret_cast<const char*>(collection.uuid.data()), collection.uuid.size()}});
+    b.add("id", static_cast<std::int64_t>(collection.id))
+        .add("db", collection.ns.db)
+        .add("name", collection.ns.collection);
+    b.add("uuid",
+          bson::BinaryView{
+              4, {reinterpret_cast<const char*>(collection.uuid.data()), collection.uuid.size()}});
     b.add("options", collection.options).open_array("indexes");
     for (const auto& index : collection.indexes) {
-        b.push_document().add("id", static_cast<std::int64_t>(index->id)).add("name", index->spec.name).add("key", index->spec.key);
-        b.add("unique", index->spec.unique).add("sparse", index->spec.sparse).add("multikey", index->multikey);
+        b.push_document()
+            .add("id", static_cast<std::int64_t>(index->id))
+            .add("name", index->spec.name)
+            .add("key", index->spec.key);
+        b.add("unique", index->spec.unique)
+            .add("sparse", index->spec.sparse)
+            .add("multikey", index->multikey);
         if (index->spec.expire_after_seconds) b.add("ttl", *index->spec.expire_after_seconds);
         if (!index->spec.partial_filter.empty()) b.add("partial", index->spec.partial_filter);
         if (!index->spec.extra.empty()) b.add("extra", index->spec.extra);
@@ -173,14 +184,17 @@ Result<std::shared_ptr<Collection>> decode_collection(bson::DocumentView stored)
     const auto db = stored["db"].get_string();
     const auto name = stored["name"].get_string();
     const auto indexes = stored["indexes"].get_array();
-    if (!id || !db || !name || !indexes || !stored["uuid"].is(bson::Type::Binary)) return damaged_catalog("a collection without id or name");
+    if (!id || !db || !name || !indexes || !stored["uuid"].is(bson::Type::Binary))
+        return damaged_catalog("a collection without id or name");
     auto collection = std::make_shared<Collection>();
     collection->ns = {std::string(*db), std::string(*name)};
     collection->id = static_cast<storage::CollectionId>(*id);
     const auto uuid = stored["uuid"].as_binary().bytes;
-    if (uuid.size() != collection->uuid.size()) return damaged_catalog("a uuid of the wrong length");
+    if (uuid.size() != collection->uuid.size())
+        return damaged_catalog("a uuid of the wrong length");
     std::copy(uuid.begin(), uuid.end(), reinterpret_cast<char*>(collection->uuid.data()));
-    if (auto options = stored["options"].get_document()) collection->options = bson::Document(*options);
+    if (auto options = stored["options"].get_document())
+        collection->options = bson::Document(*options);
     for (const auto& element : *indexes) {
         const auto index = element.value.get_document();
         if (!index) return damaged_catalog("an index that is no document");

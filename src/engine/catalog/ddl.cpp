@@ -14,29 +14,39 @@ namespace angelia::engine {
 
 namespace {
 
-Error collection_missing(const Namespace& ns) { return Error(ErrorCode::NamespaceNotFound, fmt::format("ns not found {}", ns.full())); }
-
-void log_drop(ApplyScope& scope, const Collection& collection) {
-    scope.log_command(collection.ns.db, collection.ns.collection, collection.id, collection.uuid, bson::make("drop", collection.ns.collection));
+Error collection_missing(const Namespace& ns) {
+    return Error(ErrorCode::NamespaceNotFound, fmt::format("ns not found {}", ns.full()));
 }
 
-bson::Document indexes_payload(std::string_view command, const std::string& collection, const std::vector<IndexSpec>& specs) {
+void log_drop(ApplyScope& scope, const Collection& collection) {
+    scope.log_command(collection.ns.db, collection.ns.collection, collection.id, collection.uuid,
+                      bson::make("drop", collection.ns.collection));
+}
+
+bson::Document indexes_payload(std::string_view command, const std::string& collection,
+                               const std::vector<IndexSpec>& specs) {
     bson::Builder b;
     b.add(command, collection).open_array("indexes");
     for (const auto& spec : specs) b.push(index_document(spec));
     return b.close().take();
 }
 
-/// Positions of the indexes that `which` names. Errors: IndexNotFound, InvalidOptions, TypeMismatch.
-Result<std::vector<std::size_t>> select_indexes(const Collection& collection, bson::ValueView which) {
+/// Positions of the indexes that `which` names. Errors: IndexNotFound, InvalidOptions,
+/// TypeMismatch.
+Result<std::vector<std::size_t>> select_indexes(const Collection& collection,
+                                                bson::ValueView which) {
     std::vector<std::size_t> selected;
-    auto add = [&](std::optional<std::size_t> position, const std::string& missing) -> Result<void> {
+    auto add = [&](std::optional<std::size_t> position,
+                   const std::string& missing) -> Result<void> {
         if (!position) return Error(ErrorCode::IndexNotFound, missing);
         if (*position == 0) return Error(ErrorCode::InvalidOptions, "cannot drop _id index");
         selected.push_back(*position);
         return {};
     };
-    auto add_name = [&](std::string_view name) { return add(collection.index_named(name), fmt::format("index not found with name [{}]", name)); };
+    auto add_name = [&](std::string_view name) {
+        return add(collection.index_named(name),
+                   fmt::format("index not found with name [{}]", name));
+    };
     if (auto name = which.get_string()) {
         if (*name != "*") {
             ANGELIA_TRY(add_name(*name));
@@ -48,7 +58,9 @@ Result<std::vector<std::size_t>> select_indexes(const Collection& collection, bs
     if (auto names = which.get_array()) {
         for (const auto& element : *names) {
             const auto name = element.value.get_string();
-            if (!name) return Error(ErrorCode::TypeMismatch, "dropIndexes: an array of index names may only hold strings");
+            if (!name)
+                return Error(ErrorCode::TypeMismatch,
+                             "dropIndexes: an array of index names may only hold strings");
             ANGELIA_TRY(add_name(*name));
         }
         return selected;
@@ -57,15 +69,18 @@ Result<std::vector<std::size_t>> select_indexes(const Collection& collection, bs
         std::optional<std::size_t> position;
         for (std::size_t i = 0; i < collection.indexes.size() && !position; ++i)
             if (same_key_pattern(collection.indexes[i]->spec.key, *key)) position = i;
-        ANGELIA_TRY(add(position, fmt::format("can't find index with key: {}", bson::to_json(*key))));
+        ANGELIA_TRY(
+            add(position, fmt::format("can't find index with key: {}", bson::to_json(*key))));
         return selected;
     }
-    return Error(ErrorCode::TypeMismatch, "dropIndexes: 'index' must be a string, an object or an array of strings");
+    return Error(ErrorCode::TypeMismatch,
+                 "dropIndexes: 'index' must be a string, an object or an array of strings");
 }
 
 }  // namespace
 
-Result<Committed<bool>> create_collection(Core& core, const Namespace& ns, const bson::Document& options) {
+Result<Committed<bool>> create_collection(Core& core, const Namespace& ns,
+                                          const bson::Document& options) {
     ANGELIA_TRY(core.check_open());
     ANGELIA_TRY(check_namespace(ns));
     ApplyScope scope(core);
@@ -99,10 +114,12 @@ Result<Committed<bool>> drop_database(Core& core, const std::string& db) {
     return Committed<bool>{true, position};
 }
 
-Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns, const std::vector<IndexSpec>& specs) {
+Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns,
+                                             const std::vector<IndexSpec>& specs) {
     ANGELIA_TRY(check_namespace(ns));
     for (const auto& spec : specs) ANGELIA_TRY(check_index_spec(spec));
-    // A large collection is read outside first; writers that come in between make that worthless, so after some tries they wait.
+    // A large collection is read outside first; writers that come in between make that worthless,
+    // so after some tries they wait.
     constexpr int kBuildsOutsideMax = 2;
     for (int attempt = 0;; ++attempt) {
         ANGELIA_TRY(core.check_open());
@@ -122,7 +139,8 @@ Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns, co
         build.before = static_cast<std::int32_t>(collection->indexes.size());
         build.after = build.before + static_cast<std::int32_t>(fresh.size());
         build.all_existed = fresh.empty();
-        if (fresh.empty() && !scope.changed()) return Committed<IndexBuild>{build, core.storage->applied()};
+        if (fresh.empty() && !scope.changed())
+            return Committed<IndexBuild>{build, core.storage->applied()};
         if (!fresh.empty()) {
             if (built && !built->holds_for(*collection)) {
                 if (attempt + 1 < kBuildsOutsideMax) continue;
@@ -132,7 +150,8 @@ Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns, co
                 ANGELIA_TRY_ASSIGN(built, build_indexes(scope.section(), collection, fresh));
             }
             ANGELIA_TRY(install_indexes(scope, collection, fresh, *built));
-            scope.log_command(ns.db, ns.collection, collection->id, collection->uuid, indexes_payload("createIndexes", ns.collection, fresh));
+            scope.log_command(ns.db, ns.collection, collection->id, collection->uuid,
+                              indexes_payload("createIndexes", ns.collection, fresh));
         }
         ANGELIA_TRY_ASSIGN(auto position, scope.commit(nullptr, {}));
         build.operation_time = position.time;
@@ -140,7 +159,8 @@ Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns, co
     }
 }
 
-Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns, bson::ValueView which) {
+Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns,
+                                             bson::ValueView which) {
     ANGELIA_TRY(core.check_open());
     ApplyScope scope(core);
     auto collection = scope.collection(ns);
@@ -164,7 +184,8 @@ Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns, bs
     changed->index_generation = core.catalog.next_generation();
     refresh_index_infos(*changed);
     scope.replace_collection(std::move(changed), false);
-    scope.log_command(ns.db, ns.collection, collection->id, collection->uuid, indexes_payload("dropIndexes", ns.collection, dropped));
+    scope.log_command(ns.db, ns.collection, collection->id, collection->uuid,
+                      indexes_payload("dropIndexes", ns.collection, dropped));
     ANGELIA_TRY_ASSIGN(auto position, scope.commit(nullptr, {}));
     return Committed<std::int32_t>{before, position};
 }

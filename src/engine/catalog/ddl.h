@@ -1,4 +1,5 @@
-// Making and dropping collections and indexes. Each is one commit with its oplog entries; the answer waits for it like any write.
+// Making and dropping collections and indexes. Each is one commit with its oplog entries; the
+// answer waits for it like any write.
 #pragma once
 
 #include "engine/core.h"
@@ -12,15 +13,20 @@ struct Committed {
     storage::CommitPosition position;
 };
 
-/// Errors: NamespaceExists, InvalidNamespace, DatabaseDifferCase, and those of the commit (all of this file). Threads: safe.
-Result<Committed<bool>> create_collection(Core& core, const Namespace& ns, const bson::Document& options);
+/// Errors: NamespaceExists, InvalidNamespace, DatabaseDifferCase, and those of the commit (all of
+/// this file). Threads: safe.
+Result<Committed<bool>> create_collection(Core& core, const Namespace& ns,
+                                          const bson::Document& options);
 /// The number of indexes it had. Errors: NamespaceNotFound.
 Result<Committed<std::int32_t>> drop_collection(Core& core, const Namespace& ns);
 /// True when there was something to drop.
 Result<Committed<bool>> drop_database(Core& core, const std::string& db);
-/// Errors: CannotCreateIndex, IndexOptionsConflict, IndexKeySpecsConflict, DuplicateKey, CannotIndexParallelArrays; then nothing is left behind.
-Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns, const std::vector<IndexSpec>& specs);
+/// Errors: CannotCreateIndex, IndexOptionsConflict, IndexKeySpecsConflict, DuplicateKey,
+/// CannotIndexParallelArrays; then nothing is left behind.
+Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns,
+                                             const std::vector<IndexSpec>& specs);
 /// The number of indexes before. Errors: NamespaceNotFound, IndexNotFound, InvalidOptions (_id_).
-Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns, bson::ValueView which);
+Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns,
+                                             bson::ValueView which);
 
 }  // namespace angelia::engine

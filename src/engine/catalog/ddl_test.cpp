@@ -40,7 +40,8 @@ TEST(Collections, InsertCreatesThemWithTheEntryInFront) {
 TEST(Collections, ADroppedOneComesBackEmpty) {
     TestEngine engine;
     engine.create_index(kItems, index_spec("a_1", R"({"a": 1})")).value_or_throw();
-    for (int i = 0; i < 10; ++i) engine.insert(kItems, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i}));
+    for (int i = 0; i < 10; ++i)
+        engine.insert(kItems, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i}));
     const auto uuid = engine->list_collections("shop")[0].uuid;
     EXPECT_EQ(engine.drop(kItems).value_or_throw(), 2);
     EXPECT_EQ(engine.count(kItems), 0);
@@ -58,24 +59,32 @@ TEST(Collections, ADatabaseIsDroppedWithAllOfThem) {
     engine.insert({"shop2", "a"}, R"({"_id": 1})");
     engine.drop_database("shop").value_or_throw();
     EXPECT_EQ(engine->list_databases(), (Texts{"shop2"}));
-    EXPECT_EQ(engine.oplog_kinds(), "cicici" "ccc");
+    EXPECT_EQ(engine.oplog_kinds(),
+              "cicici"
+              "ccc");
     engine.drop_database("shop").value_or_throw();  // nothing there: no error
 }
 
 TEST(Indexes, AreBuiltOverExistingDocuments) {
     TestEngine engine;
-    for (int i = 0; i < 20; ++i) engine.insert(kItems, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i % 3}, "t", bson::array("x", std::int32_t{i})));
-    const auto build = engine.create_index(kItems, index_spec("a_1_t_1", R"({"a": 1, "t": 1})")).value_or_throw();
+    for (int i = 0; i < 20; ++i)
+        engine.insert(kItems, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i % 3}, "t",
+                                         bson::array("x", std::int32_t{i})));
+    const auto build =
+        engine.create_index(kItems, index_spec("a_1_t_1", R"({"a": 1, "t": 1})")).value_or_throw();
     EXPECT_EQ(build.before, 1);
     EXPECT_EQ(build.after, 2);
     EXPECT_FALSE(build.created_collection);
-    EXPECT_EQ(engine.find(kItems, R"({"a": 1, "t": 7})", "{}", R"({"_id": 1})", bson::value("a_1_t_1")), (Texts{R"({"_id":7})"}));
+    EXPECT_EQ(
+        engine.find(kItems, R"({"a": 1, "t": 7})", "{}", R"({"_id": 1})", bson::value("a_1_t_1")),
+        (Texts{R"({"_id":7})"}));
     EXPECT_EQ(engine.validate(kItems), "valid");
 }
 
 TEST(Indexes, CreateTheCollection) {
     TestEngine engine;
-    const auto build = engine.create_index(kItems, index_spec("a_1", R"({"a": 1})")).value_or_throw();
+    const auto build =
+        engine.create_index(kItems, index_spec("a_1", R"({"a": 1})")).value_or_throw();
     EXPECT_TRUE(build.created_collection);
     EXPECT_EQ(build.before, 1);
     EXPECT_EQ(build.after, 2);
@@ -85,16 +94,22 @@ TEST(Indexes, TheSameOnceMoreIsNoChange) {
     TestEngine engine;
     engine.create_index(kItems, index_spec("a_1", R"({"a": 1})")).value_or_throw();
     const auto kinds = engine.oplog_kinds();
-    EXPECT_TRUE(engine.create_index(kItems, index_spec("a_1", R"({"a": 1.0})")).value_or_throw().all_existed);
-    EXPECT_TRUE(engine.create_index(kItems, index_spec("_id_1", R"({"_id": 1})")).value_or_throw().all_existed);
+    EXPECT_TRUE(engine.create_index(kItems, index_spec("a_1", R"({"a": 1.0})"))
+                    .value_or_throw()
+                    .all_existed);
+    EXPECT_TRUE(engine.create_index(kItems, index_spec("_id_1", R"({"_id": 1})"))
+                    .value_or_throw()
+                    .all_existed);
     EXPECT_EQ(engine.oplog_kinds(), kinds);
 }
 
 TEST(Indexes, ConflictsAreNamed) {
     TestEngine engine;
     engine.create_index(kItems, index_spec("a_1", R"({"a": 1})")).value_or_throw();
-    EXPECT_EQ(code_of(engine.create_index(kItems, index_spec("a_1", R"({"b": 1})"))), "IndexKeySpecsConflict");
-    EXPECT_EQ(code_of(engine.create_index(kItems, index_spec("other", R"({"a": 1})"))), "IndexOptionsConflict");
+    EXPECT_EQ(code_of(engine.create_index(kItems, index_spec("a_1", R"({"b": 1})"))),
+              "IndexKeySpecsConflict");
+    EXPECT_EQ(code_of(engine.create_index(kItems, index_spec("other", R"({"a": 1})"))),
+              "IndexOptionsConflict");
     auto unique = index_spec("a_1", R"({"a": 1})");
     unique.unique = true;
     EXPECT_EQ(code_of(engine.create_index(kItems, copy_of(unique))), "IndexKeySpecsConflict");
@@ -107,7 +122,9 @@ TEST(Indexes, ConflictsAreNamed) {
 
 TEST(Indexes, BadSpecificationsAreRefused) {
     TestEngine engine;
-    auto refuse = [&](IndexSpec spec) { EXPECT_EQ(code_of(engine.create_index(kItems, std::move(spec))), "CannotCreateIndex"); };
+    auto refuse = [&](IndexSpec spec) {
+        EXPECT_EQ(code_of(engine.create_index(kItems, std::move(spec))), "CannotCreateIndex");
+    };
     refuse(index_spec("x", "{}"));
     refuse(index_spec("x", R"({"a": 0})"));
     refuse(index_spec("", R"({"a": 1})"));
@@ -129,8 +146,14 @@ TEST(Indexes, BadSpecificationsAreRefused) {
 
 TEST(Indexes, AreLimitedTo64) {
     TestEngine engine;
-    for (int i = 1; i < 64; ++i) engine.create_index(kItems, index_spec("f" + std::to_string(i), text(bson::make("f" + std::to_string(i), std::int32_t{1})))).value_or_throw();
-    EXPECT_EQ(code_of(engine.create_index(kItems, index_spec("more", R"({"more": 1})"))), "CannotCreateIndex");
+    for (int i = 1; i < 64; ++i)
+        engine
+            .create_index(kItems,
+                          index_spec("f" + std::to_string(i),
+                                     text(bson::make("f" + std::to_string(i), std::int32_t{1}))))
+            .value_or_throw();
+    EXPECT_EQ(code_of(engine.create_index(kItems, index_spec("more", R"({"more": 1})"))),
+              "CannotCreateIndex");
 }
 
 TEST(Indexes, AFailedUniqueBuildLeavesNothing) {
@@ -142,7 +165,8 @@ TEST(Indexes, AFailedUniqueBuildLeavesNothing) {
     const auto kinds = engine.oplog_kinds();
     const auto result = engine.create_index(kItems, std::move(unique));
     EXPECT_EQ(code_of(result), "DuplicateKey");
-    EXPECT_EQ(bson::to_json(bson::DocumentView(std::string_view(result.error().details_bson))), R"({"keyPattern":{"a":1},"keyValue":{"a":5}})");
+    EXPECT_EQ(bson::to_json(bson::DocumentView(std::string_view(result.error().details_bson))),
+              R"({"keyPattern":{"a":1},"keyValue":{"a":5}})");
     EXPECT_EQ(names_of(engine, kItems), "_id_ ");
     EXPECT_EQ(engine.oplog_kinds(), kinds);
     EXPECT_EQ(engine.validate(kItems), "valid");
@@ -151,11 +175,14 @@ TEST(Indexes, AFailedUniqueBuildLeavesNothing) {
 TEST(Indexes, ALargeCollectionIsBuiltWhileOthersWrite) {
     TestEngine engine;
     WriteRequest request;
-    for (int i = 0; i < 3000; ++i) request.writes.push_back(insert_write(kItems, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i % 100})));
+    for (int i = 0; i < 3000; ++i)
+        request.writes.push_back(
+            insert_write(kItems, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i % 100})));
     engine.write(std::move(request)).value_or_throw();
     std::atomic<bool> stop{false};
     std::thread writer([&] {
-        for (int i = 3000; !stop; ++i) engine.insert(kItems, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i % 100}));
+        for (int i = 3000; !stop; ++i)
+            engine.insert(kItems, bson::make("_id", std::int32_t{i}, "a", std::int32_t{i % 100}));
     });
     engine.create_index(kItems, index_spec("a_1", R"({"a": 1})")).value_or_throw();
     stop = true;
@@ -165,7 +192,9 @@ TEST(Indexes, ALargeCollectionIsBuiltWhileOthersWrite) {
 
 TEST(Indexes, AreDroppedByNameKeyAndStar) {
     TestEngine engine;
-    for (const char* field : {"a", "b", "c", "d", "e"}) engine.create_index(kItems, index_spec(field, text(bson::make(field, std::int32_t{1})))).value_or_throw();
+    for (const char* field : {"a", "b", "c", "d", "e"})
+        engine.create_index(kItems, index_spec(field, text(bson::make(field, std::int32_t{1}))))
+            .value_or_throw();
     engine.insert(kItems, R"({"_id": 1, "a": 1, "b": 1, "c": 1})");
     EXPECT_EQ(engine.drop_indexes(kItems, bson::value("a")).value_or_throw(), 6);
     EXPECT_EQ(engine.drop_indexes(kItems, bson::value(doc(R"({"b": 1})"))).value_or_throw(), 5);
@@ -198,9 +227,11 @@ TEST(SparseIndex, LeavesOutDocumentsWithoutTheField) {
     sparse.sparse = true;
     sparse.unique = true;
     engine.create_index(kItems, std::move(sparse)).value_or_throw();
-    for (int i = 0; i < 3; ++i) EXPECT_FALSE(engine.insert(kItems, bson::make("_id", std::int32_t{i})).error);
+    for (int i = 0; i < 3; ++i)
+        EXPECT_FALSE(engine.insert(kItems, bson::make("_id", std::int32_t{i})).error);
     engine.insert(kItems, R"({"_id": 9, "a": 1})");
-    EXPECT_EQ(engine.find(kItems, "{}", "{}", "{}", bson::value("a_1")), (Texts{R"({"_id":9,"a":1})"}));
+    EXPECT_EQ(engine.find(kItems, "{}", "{}", "{}", bson::value("a_1")),
+              (Texts{R"({"_id":9,"a":1})"}));
     EXPECT_EQ(engine.find(kItems, R"({"a": null})").size(), 3u);
     EXPECT_EQ(engine.validate(kItems), "valid");
 }
@@ -216,15 +247,19 @@ TEST(PartialIndex, DocumentsEnterAndLeave) {
     EXPECT_TRUE(engine.update(kItems, R"({"_id": 2})", R"({"$set": {"open": true}})").error);
     EXPECT_FALSE(engine.update(kItems, R"({"_id": 1})", R"({"$set": {"open": false}})").error);
     EXPECT_FALSE(engine.update(kItems, R"({"_id": 2})", R"({"$set": {"open": true}})").error);
-    EXPECT_EQ(engine.find(kItems, R"({"a": 1, "open": true})", "{}", R"({"_id": 1})"), (Texts{R"({"_id":2})"}));
-    EXPECT_EQ(engine.find(kItems, R"({"a": 1})", R"({"_id": 1})", R"({"_id": 1})"), (Texts{R"({"_id":1})", R"({"_id":2})"}));
+    EXPECT_EQ(engine.find(kItems, R"({"a": 1, "open": true})", "{}", R"({"_id": 1})"),
+              (Texts{R"({"_id":2})"}));
+    EXPECT_EQ(engine.find(kItems, R"({"a": 1})", R"({"_id": 1})", R"({"_id": 1})"),
+              (Texts{R"({"_id":1})", R"({"_id":2})"}));
     EXPECT_EQ(engine.validate(kItems), "valid");
 }
 
 TEST(CompoundIndex, RefusesParallelArrays) {
     TestEngine engine;
     engine.create_index(kItems, index_spec("ab", R"({"a": 1, "b": 1})")).value_or_throw();
-    EXPECT_EQ(error_code_name(engine.insert(kItems, R"({"_id": 1, "a": [1], "b": [2]})").error->code), "CannotIndexParallelArrays");
+    EXPECT_EQ(
+        error_code_name(engine.insert(kItems, R"({"_id": 1, "a": [1], "b": [2]})").error->code),
+        "CannotIndexParallelArrays");
     EXPECT_EQ(engine.count(kItems), 0);
 }
 

@@ -12,14 +12,16 @@ namespace {
 constexpr std::int64_t kBuildInsideDocumentsMax = 1000;  // less is faster inside than read twice
 
 /// Two neighbours with the same key and different records break uniqueness.
-Result<void> check_built_unique(const storage::Reader& reader, const Collection& collection, const Index& index, const BuiltIndexes::Entries& entries) {
+Result<void> check_built_unique(const storage::Reader& reader, const Collection& collection,
+                                const Index& index, const BuiltIndexes::Entries& entries) {
     for (std::size_t i = 1; i < entries.keys.size(); ++i) {
         const auto& [key, record] = entries.keys[i];
         if (key != entries.keys[i - 1].first || record == entries.keys[i - 1].second) continue;
         std::string value;
         ANGELIA_TRY_ASSIGN(bool there, read_record(reader, collection.id, record, value));
         if (!there) continue;
-        return duplicate_key_error(collection, index, bson::DocumentView(storage::record_document(value)), key);
+        return duplicate_key_error(collection, index,
+                                   bson::DocumentView(storage::record_document(value)), key);
     }
     return {};
 }
@@ -27,10 +29,12 @@ Result<void> check_built_unique(const storage::Reader& reader, const Collection&
 }  // namespace
 
 bool BuiltIndexes::holds_for(const Collection& other) const {
-    return other.id == collection && other.index_generation == index_generation && other.live->version.load() == version;
+    return other.id == collection && other.index_generation == index_generation &&
+           other.live->version.load() == version;
 }
 
-Result<BuiltIndexes> build_indexes(const storage::Reader& reader, const CollectionPtr& collection, const std::vector<IndexSpec>& specs) {
+Result<BuiltIndexes> build_indexes(const storage::Reader& reader, const CollectionPtr& collection,
+                                   const std::vector<IndexSpec>& specs) {
     BuiltIndexes built;
     built.collection = collection->id;
     built.version = collection->live->version.load();
@@ -55,12 +59,14 @@ Result<BuiltIndexes> build_indexes(const storage::Reader& reader, const Collecti
     ANGELIA_TRY(it->status());
     for (std::size_t i = 0; i < indexes.size(); ++i) {
         std::sort(built.indexes[i].keys.begin(), built.indexes[i].keys.end());
-        if (specs[i].unique) ANGELIA_TRY(check_built_unique(reader, *collection, *indexes[i], built.indexes[i]));
+        if (specs[i].unique)
+            ANGELIA_TRY(check_built_unique(reader, *collection, *indexes[i], built.indexes[i]));
     }
     return built;
 }
 
-Result<std::optional<BuiltIndexes>> build_outside(Core& core, const Namespace& ns, const std::vector<IndexSpec>& requested) {
+Result<std::optional<BuiltIndexes>> build_outside(Core& core, const Namespace& ns,
+                                                  const std::vector<IndexSpec>& requested) {
     std::optional<BuiltIndexes> built;
     auto collection = core.catalog.find(ns);
     if (!collection || collection->live->count.load() <= kBuildInsideDocumentsMax) return built;
@@ -72,16 +78,19 @@ Result<std::optional<BuiltIndexes>> build_outside(Core& core, const Namespace& n
     return built;
 }
 
-Result<void> install_indexes(ApplyScope& scope, const CollectionPtr& collection, const std::vector<IndexSpec>& specs, const BuiltIndexes& built) {
+Result<void> install_indexes(ApplyScope& scope, const CollectionPtr& collection,
+                             const std::vector<IndexSpec>& specs, const BuiltIndexes& built) {
     auto changed = copy_collection(*collection);
     for (std::size_t i = 0; i < specs.size(); ++i) {
         const auto id = scope.next_id();
         ANGELIA_TRY_ASSIGN(auto index, make_index(id, specs[i], built.indexes[i].multikey));
         for (const auto& [key, record] : built.indexes[i].keys) {
             if (specs[i].unique)
-                scope.section().put(storage::Family::Indexes, storage::unique_entry(id, key), storage::encode_record_id(record));
+                scope.section().put(storage::Family::Indexes, storage::unique_entry(id, key),
+                                    storage::encode_record_id(record));
             else
-                scope.section().put(storage::Family::Indexes, storage::index_entry(id, key, record), {});
+                scope.section().put(storage::Family::Indexes, storage::index_entry(id, key, record),
+                                    {});
         }
         changed->indexes.push_back(std::move(index));
     }

@@ -20,10 +20,14 @@ struct BuiltIndexes {
 };
 
 /// Errors: DuplicateKey (unique), CannotIndexParallelArrays, those of the reader. Threads: safe.
-Result<BuiltIndexes> build_indexes(const storage::Reader& reader, const CollectionPtr& collection, const std::vector<IndexSpec>& specs);
-/// The same on the newest state, without the section, for collections that are worth it; else nothing.
-Result<std::optional<BuiltIndexes>> build_outside(Core& core, const Namespace& ns, const std::vector<IndexSpec>& requested);
+Result<BuiltIndexes> build_indexes(const storage::Reader& reader, const CollectionPtr& collection,
+                                   const std::vector<IndexSpec>& specs);
+/// The same on the newest state, without the section, for collections that are worth it; else
+/// nothing.
+Result<std::optional<BuiltIndexes>> build_outside(Core& core, const Namespace& ns,
+                                                  const std::vector<IndexSpec>& requested);
 /// Gives the indexes their ids, puts their entries and changes the catalog.
-Result<void> install_indexes(ApplyScope& scope, const CollectionPtr& collection, const std::vector<IndexSpec>& specs, const BuiltIndexes& built);
+Result<void> install_indexes(ApplyScope& scope, const CollectionPtr& collection,
+                             const std::vector<IndexSpec>& specs, const BuiltIndexes& built);
 
 }  // namespace angelia::engine

@@ -20,7 +20,8 @@ constexpr CommandRow kCommandRows[] = {
 };
 
 constexpr std::array<std::string_view, kOperationCount> kOperationNames = {
-    "none", "insert", "update", "replace", "delete", "drop", "dropDatabase", "create", "createIndexes", "dropIndexes", "invalidate",
+    "none",         "insert", "update",        "replace",     "delete",     "drop",
+    "dropDatabase", "create", "createIndexes", "dropIndexes", "invalidate",
 };
 
 Operation command_operation(const OplogEntry& entry) {
@@ -45,7 +46,9 @@ void add_update_description(bson::Builder& b, bson::DocumentView payload, bool e
     add_document_or_empty(b, "updatedFields", payload["updatedFields"]);
     add_array_or_empty(b, "removedFields", payload["removedFields"]);
     add_array_or_empty(b, "truncatedArrays", payload["truncatedArrays"]);
-    if (expanded) b.add("disambiguatedPaths", payload["disambiguatedPaths"]);  // nothing when the entry does not carry them
+    if (expanded)
+        b.add("disambiguatedPaths",
+              payload["disambiguatedPaths"]);  // nothing when the entry does not carry them
     b.close();
 }
 
@@ -64,12 +67,14 @@ void add_namespace(bson::Builder& b, const EventNamespace& ns) {
 }
 
 bool has_document_key(Operation operation) {
-    return operation == Operation::Insert || operation == Operation::Update || operation == Operation::Replace ||
-           operation == Operation::Delete;
+    return operation == Operation::Insert || operation == Operation::Update ||
+           operation == Operation::Replace || operation == Operation::Delete;
 }
 
-void add_details(bson::Builder& b, const OplogEntry& entry, Operation operation, const EventShape& shape) {
-    if (operation == Operation::Insert || operation == Operation::Replace) b.add("fullDocument", entry.payload());
+void add_details(bson::Builder& b, const OplogEntry& entry, Operation operation,
+                 const EventShape& shape) {
+    if (operation == Operation::Insert || operation == Operation::Replace)
+        b.add("fullDocument", entry.payload());
     if (operation == Operation::Update) {
         add_update_description(b, entry.payload(), shape.expanded);
         if (shape.null_after_image) b.add("fullDocument", bson::Null{});
@@ -80,7 +85,8 @@ void add_details(bson::Builder& b, const OplogEntry& entry, Operation operation,
     if (is_expanded_only(operation)) add_operation_description(b, entry.payload());
 }
 
-void add_head(bson::Builder& b, const ResumeToken& token, Operation operation, const OplogEntry& entry) {
+void add_head(bson::Builder& b, const ResumeToken& token, Operation operation,
+              const OplogEntry& entry) {
     b.open("_id").add("_data", token.to_hex()).close();
     b.add("operationType", operation_name(operation));
     b.add("clusterTime", entry.time());
@@ -89,28 +95,39 @@ void add_head(bson::Builder& b, const ResumeToken& token, Operation operation, c
 
 }  // namespace
 
-std::string_view operation_name(Operation operation) { return kOperationNames[static_cast<std::size_t>(operation)]; }
+std::string_view operation_name(Operation operation) {
+    return kOperationNames[static_cast<std::size_t>(operation)];
+}
 
 bool is_expanded_only(Operation operation) {
-    return operation == Operation::Create || operation == Operation::CreateIndexes || operation == Operation::DropIndexes;
+    return operation == Operation::Create || operation == Operation::CreateIndexes ||
+           operation == Operation::DropIndexes;
 }
 
 Operation operation_of(const OplogEntry& entry) {
     switch (entry.kind()) {
-        case OpKind::Insert: return Operation::Insert;
-        case OpKind::Update: return Operation::Update;
-        case OpKind::Replace: return Operation::Replace;
-        case OpKind::Delete: return Operation::Delete;
-        case OpKind::Command: return command_operation(entry);
-        case OpKind::Noop: break;
+        case OpKind::Insert:
+            return Operation::Insert;
+        case OpKind::Update:
+            return Operation::Update;
+        case OpKind::Replace:
+            return Operation::Replace;
+        case OpKind::Delete:
+            return Operation::Delete;
+        case OpKind::Command:
+            return command_operation(entry);
+        case OpKind::Noop:
+            break;
     }
     return Operation::None;
 }
 
 EventNamespace namespace_of(const OplogEntry& entry) { return {entry.db(), entry.collection()}; }
 
-bson::Document encode_event(const OplogEntry& entry, Operation operation, const EventShape& shape, const StoreId& store) {
-    constexpr std::size_t kHeadBytes = 512;  // everything but the payload, for the usual lengths of names
+bson::Document encode_event(const OplogEntry& entry, Operation operation, const EventShape& shape,
+                            const StoreId& store) {
+    constexpr std::size_t kHeadBytes =
+        512;  // everything but the payload, for the usual lengths of names
     std::string buffer;
     buffer.reserve(entry.payload().size_bytes() + kHeadBytes);
     bson::Builder b(std::move(buffer));
@@ -118,7 +135,8 @@ bson::Document encode_event(const OplogEntry& entry, Operation operation, const 
     const EventNamespace ns = namespace_of(entry);
     if (shape.expanded && !ns.collection.empty()) {
         const Uuid uuid = entry.uuid();
-        b.add("collectionUUID", bson::BinaryView{4, {reinterpret_cast<const char*>(uuid.data()), uuid.size()}});
+        b.add("collectionUUID",
+              bson::BinaryView{4, {reinterpret_cast<const char*>(uuid.data()), uuid.size()}});
     }
     add_namespace(b, ns);
     if (has_document_key(operation)) b.open("documentKey").add("_id", entry.id()).close();
@@ -128,11 +146,13 @@ bson::Document encode_event(const OplogEntry& entry, Operation operation, const 
 
 bson::Document encode_invalidate(const OplogEntry& entry, const StoreId& store) {
     bson::Builder b;
-    add_head(b, ResumeToken::invalidate(entry.time(), entry.sub(), store), Operation::Invalidate, entry);
+    add_head(b, ResumeToken::invalidate(entry.time(), entry.sub(), store), Operation::Invalidate,
+             entry);
     return b.take();
 }
 
-bson::Document with_full_document(bson::DocumentView event, const std::optional<bson::Document>& document) {
+bson::Document with_full_document(bson::DocumentView event,
+                                  const std::optional<bson::Document>& document) {
     std::string buffer;
     buffer.reserve(event.size_bytes() + (document ? document->size_bytes() : 0) + 32);
     bson::Builder b(std::move(buffer));

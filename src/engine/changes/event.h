@@ -1,4 +1,5 @@
-// From an oplog entry to the document that a client of a change stream sees. Contract: docs/formats/change_events.md.
+// From an oplog entry to the document that a client of a change stream sees. Contract:
+// docs/formats/change_events.md.
 #pragma once
 
 #include "engine/changes/oplog.h"
@@ -18,10 +19,10 @@ enum class Operation : std::uint8_t {
     Delete,
     Drop,
     DropDatabase,
-    Create,         // this one and the next two only with showExpandedEvents
+    Create,  // this one and the next two only with showExpandedEvents
     CreateIndexes,
     DropIndexes,
-    Invalidate,     // made by the stream, behind a drop or dropDatabase
+    Invalidate,  // made by the stream, behind a drop or dropDatabase
 };
 inline constexpr std::size_t kOperationCount = 11;
 
@@ -42,16 +43,19 @@ struct EventShape {
     bool null_after_image = false;   ///< update: `fullDocument: null` (there are no stored images)
     bool null_before_image = false;  ///< update, replace, delete: `fullDocumentBeforeChange: null`
     std::uint8_t key() const {
-        return static_cast<std::uint8_t>((expanded ? 1 : 0) | (null_after_image ? 2 : 0) | (null_before_image ? 4 : 0));
+        return static_cast<std::uint8_t>((expanded ? 1 : 0) | (null_after_image ? 2 : 0) |
+                                         (null_before_image ? 4 : 0));
     }
 };
 
 /// The event of an entry whose operation is neither None nor Invalidate.
-bson::Document encode_event(const OplogEntry& entry, Operation operation, const EventShape& shape, const StoreId& store);
+bson::Document encode_event(const OplogEntry& entry, Operation operation, const EventShape& shape,
+                            const StoreId& store);
 /// The invalidate behind the event of `entry`.
 bson::Document encode_invalidate(const OplogEntry& entry, const StoreId& store);
 /// The event with `fullDocument` behind its fields: the document, or null.
-bson::Document with_full_document(bson::DocumentView event, const std::optional<bson::Document>& document);
+bson::Document with_full_document(bson::DocumentView event,
+                                  const std::optional<bson::Document>& document);
 /// Only what is known without encoding, in the event's own form: {operationType, ns}.
 bson::Document encode_probe(Operation operation, const EventNamespace& ns);
 

@@ -2,13 +2,15 @@
 
 namespace angelia::engine::changes {
 namespace {
-/// A few commits' worth of events: readers that are woken by the same commit ask within milliseconds of one another.
+/// A few commits' worth of events: readers that are woken by the same commit ask within
+/// milliseconds of one another.
 constexpr std::size_t kCacheBytesMax = std::size_t{8} << 20;
 /// One event may not push everything else out.
 constexpr std::size_t kCachedEventBytesMax = kCacheBytesMax / 8;
 }  // namespace
 
-EncodedEvent EventCache::get(const OplogEntry& entry, Operation operation, const EventShape& shape, bool keep_it) {
+EncodedEvent EventCache::get(const OplogEntry& entry, Operation operation, const EventShape& shape,
+                             bool keep_it) {
     const Key key{entry.time().as_uint64(), (std::uint64_t{entry.sub()} << 8) | shape.key()};
     {
         MutexLock lock(mutex_);
@@ -19,7 +21,8 @@ EncodedEvent EventCache::get(const OplogEntry& entry, Operation operation, const
     }
     encoded_.fetch_add(1, std::memory_order_relaxed);
     bson::Document event = encode_event(entry, operation, shape, store_);
-    if (!keep_it || event.size_bytes() > kCachedEventBytesMax) return EncodedEvent(std::move(event));
+    if (!keep_it || event.size_bytes() > kCachedEventBytesMax)
+        return EncodedEvent(std::move(event));
     auto shared = std::make_shared<const bson::Document>(std::move(event));
     keep(key, shared);
     return EncodedEvent(std::move(shared));

@@ -15,7 +15,8 @@ namespace angelia::engine::changes {
 /// An encoded event, shared with the cache or owned alone.
 class EncodedEvent {
   public:
-    explicit EncodedEvent(std::shared_ptr<const bson::Document> shared) : shared_(std::move(shared)) {}
+    explicit EncodedEvent(std::shared_ptr<const bson::Document> shared)
+        : shared_(std::move(shared)) {}
     explicit EncodedEvent(bson::Document own) : own_(std::move(own)) {}
     bson::DocumentView view() const { return shared_ ? shared_->view() : own_.view(); }
     /// The document to hand out: a copy only when it is shared.
@@ -31,8 +32,10 @@ class EventCache {
   public:
     explicit EventCache(const StoreId& store) : store_(store) {}
 
-    /// The event, from the cache or encoded now. `keep`: somebody else will probably ask for it too.
-    EncodedEvent get(const OplogEntry& entry, Operation operation, const EventShape& shape, bool keep) ANGELIA_EXCLUDES(mutex_);
+    /// The event, from the cache or encoded now. `keep`: somebody else will probably ask for it
+    /// too.
+    EncodedEvent get(const OplogEntry& entry, Operation operation, const EventShape& shape,
+                     bool keep) ANGELIA_EXCLUDES(mutex_);
     void clear() ANGELIA_EXCLUDES(mutex_);
 
     std::uint64_t encoded() const { return encoded_.load(std::memory_order_relaxed); }
@@ -46,7 +49,8 @@ class EventCache {
     };
     struct Hash {
         std::size_t operator()(const Key& key) const noexcept {
-            return static_cast<std::size_t>((key.time * 0x9E3779B97F4A7C15ull) ^ (key.sub_and_shape * 0xC2B2AE3D27D4EB4Full));
+            return static_cast<std::size_t>((key.time * 0x9E3779B97F4A7C15ull) ^
+                                            (key.sub_and_shape * 0xC2B2AE3D27D4EB4Full));
         }
     };
     void keep(const Key& key, std::shared_ptr<const bson::Document> event) ANGELIA_EXCLUDES(mutex_);
@@ -57,7 +61,8 @@ class EventCache {
     std::atomic<std::uint64_t> encoded_{0}, shared_{0};
     // guarded by mutex_
     Mutex mutex_;
-    std::unordered_map<Key, std::shared_ptr<const bson::Document>, Hash> events_ ANGELIA_GUARDED_BY(mutex_);
+    std::unordered_map<Key, std::shared_ptr<const bson::Document>, Hash> events_
+        ANGELIA_GUARDED_BY(mutex_);
     std::deque<Key> order_ ANGELIA_GUARDED_BY(mutex_);  ///< oldest first; one for each of events_
     std::size_t bytes_ ANGELIA_GUARDED_BY(mutex_) = 0;
 };

@@ -43,25 +43,33 @@ Result<EventFilter> EventFilter::parse(bson::DocumentView match) {
     return filter;
 }
 
-Result<EventFilter::Node> EventFilter::compile(bson::DocumentView filter, bool& reads_full_document) {
+Result<EventFilter::Node> EventFilter::compile(bson::DocumentView filter,
+                                               bool& reads_full_document) {
     Node all;
     for (const bson::Element& element : filter) {
         const bool logical = element.key == "$and" || element.key == "$or" || element.key == "$nor";
         Node node;
         if (element.key == "$comment") continue;
         if (logical) {
-            node.kind = element.key == "$and" ? Node::Kind::And : element.key == "$or" ? Node::Kind::Or : Node::Kind::Nor;
-            for (const bson::Element& branch : element.value.as_document()) {  // an array of documents: the matcher has checked it
-                ANGELIA_TRY_ASSIGN(Node child, compile(branch.value.as_document(), reads_full_document));
+            node.kind = element.key == "$and"  ? Node::Kind::And
+                        : element.key == "$or" ? Node::Kind::Or
+                                               : Node::Kind::Nor;
+            for (const bson::Element& branch :
+                 element.value
+                     .as_document()) {  // an array of documents: the matcher has checked it
+                ANGELIA_TRY_ASSIGN(Node child,
+                                   compile(branch.value.as_document(), reads_full_document));
                 node.children.push_back(std::move(child));
             }
         } else if (starts_path(element.key, "operationType") || starts_path(element.key, "ns")) {
             node.kind = Node::Kind::Known;
-            ANGELIA_TRY_ASSIGN(node.condition, query::Matcher::parse(bson::make(element.key, element.value)));
+            ANGELIA_TRY_ASSIGN(node.condition,
+                               query::Matcher::parse(bson::make(element.key, element.value)));
         } else {
             node.kind = Node::Kind::Unknown;
             // An operator at the top ($expr, ...) may look anywhere.
-            if (element.key.substr(0, 1) == "$" || starts_path(element.key, "fullDocument")) reads_full_document = true;
+            if (element.key.substr(0, 1) == "$" || starts_path(element.key, "fullDocument"))
+                reads_full_document = true;
         }
         all.children.push_back(std::move(node));
     }
@@ -70,8 +78,10 @@ Result<EventFilter::Node> EventFilter::compile(bson::DocumentView filter, bool& 
 
 Verdict EventFilter::evaluate(const Node& node, bson::DocumentView probe) {
     switch (node.kind) {
-        case Node::Kind::Known: return node.condition.matches(probe) ? Verdict::Yes : Verdict::No;
-        case Node::Kind::Unknown: return Verdict::Maybe;
+        case Node::Kind::Known:
+            return node.condition.matches(probe) ? Verdict::Yes : Verdict::No;
+        case Node::Kind::Unknown:
+            return Verdict::Maybe;
         case Node::Kind::And: {
             Verdict all = Verdict::Yes;
             for (const Node& child : node.children) all = std::min(all, evaluate(child, probe));

@@ -1,4 +1,5 @@
-// The $match behind a $changeStream, taken apart so that most events are refused before they are encoded.
+// The $match behind a $changeStream, taken apart so that most events are refused before they are
+// encoded.
 #pragma once
 
 #include "engine/changes/event.h"
@@ -20,7 +21,8 @@ class EventFilter {
     /// Errors: those of Matcher::parse.
     static Result<EventFilter> parse(bson::DocumentView match);
 
-    /// Exact: No and Yes are what matches() would say of every event with this operation and namespace.
+    /// Exact: No and Yes are what matches() would say of every event with this operation and
+    /// namespace.
     Verdict judge(Operation operation, const EventNamespace& ns) const;
     bool matches(bson::DocumentView event) const { return matcher_.matches(event); }
     /// False when the event's fullDocument cannot change the answer.

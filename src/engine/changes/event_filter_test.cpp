@@ -7,7 +7,9 @@
 namespace angelia::engine::changes {
 namespace {
 
-EventFilter filter_of(std::string_view json) { return EventFilter::parse(bson::from_json(json).value_or_throw()).value_or_throw(); }
+EventFilter filter_of(std::string_view json) {
+    return EventFilter::parse(bson::from_json(json).value_or_throw()).value_or_throw();
+}
 
 /// Verdicts on insert, update and delete in d.c: "Y", "N" or "?".
 std::string verdicts(std::string_view json) {
@@ -24,8 +26,10 @@ TEST(EventFilter, DecidesByOperationAlone) {
     EXPECT_EQ(verdicts(R"({"operationType": "insert"})"), "YNN");
     EXPECT_EQ(verdicts(R"({"operationType": {"$in": ["insert", "update"]}})"), "YYN");
     EXPECT_EQ(verdicts(R"({"operationType": {"$ne": "delete"}})"), "YYN");
-    EXPECT_EQ(verdicts(R"({"$or": [{"operationType": "insert"}, {"operationType": "delete"}]})"), "YNY");
-    EXPECT_EQ(verdicts(R"({"$nor": [{"operationType": "insert"}, {"operationType": "delete"}]})"), "NYN");
+    EXPECT_EQ(verdicts(R"({"$or": [{"operationType": "insert"}, {"operationType": "delete"}]})"),
+              "YNY");
+    EXPECT_EQ(verdicts(R"({"$nor": [{"operationType": "insert"}, {"operationType": "delete"}]})"),
+              "NYN");
     EXPECT_EQ(verdicts(R"({"operationType": {"$exists": false}})"), "NNN");
 }
 
@@ -41,7 +45,10 @@ TEST(EventFilter, KnowsWhatItDoesNotKnow) {
     EXPECT_EQ(verdicts(R"({"operationType": "insert", "fullDocument.a": 1})"), "?NN");
     EXPECT_EQ(verdicts(R"({"$or": [{"operationType": "update"}, {"fullDocument.a": 1}]})"), "?Y?");
     EXPECT_EQ(verdicts(R"({"$nor": [{"operationType": "update"}, {"fullDocument.a": 1}]})"), "?N?");
-    EXPECT_EQ(verdicts(R"({"$and": [{"$or": [{"operationType": "update"}, {"documentKey._id": 1}]}, {"operationType": "insert"}]})"), "?NN");
+    EXPECT_EQ(
+        verdicts(
+            R"({"$and": [{"$or": [{"operationType": "update"}, {"documentKey._id": 1}]}, {"operationType": "insert"}]})"),
+        "?NN");
 }
 
 TEST(EventFilter, TakesOnlyWholeNamesForOperationAndNamespace) {
@@ -50,10 +57,12 @@ TEST(EventFilter, TakesOnlyWholeNamesForOperationAndNamespace) {
 }
 
 TEST(EventFilter, KnowsWhetherTheDocumentMatters) {
-    EXPECT_FALSE(filter_of(R"({"operationType": "insert", "documentKey._id": 1})").reads_full_document());
+    EXPECT_FALSE(
+        filter_of(R"({"operationType": "insert", "documentKey._id": 1})").reads_full_document());
     EXPECT_FALSE(filter_of(R"({"fullDocumentX": 1})").reads_full_document());
     EXPECT_TRUE(filter_of(R"({"fullDocument": null})").reads_full_document());
-    EXPECT_TRUE(filter_of(R"({"$or": [{"a": 1}, {"$and": [{"fullDocument.a": 1}]}]})").reads_full_document());
+    EXPECT_TRUE(filter_of(R"({"$or": [{"a": 1}, {"$and": [{"fullDocument.a": 1}]}]})")
+                    .reads_full_document());
 }
 
 }  // namespace

@@ -9,11 +9,13 @@ namespace {
 
 /// The event of one entry, with the parts that are the same for all left out.
 std::string encoded(const OplogFields& fields, const EventShape& shape = {}) {
-    const auto entry = OplogEntry::decode({1000, 1}, 0, OplogEntry::encode(fields)).value_or_throw();
+    const auto entry =
+        OplogEntry::decode({1000, 1}, 0, OplogEntry::encode(fields)).value_or_throw();
     const bson::Document event = encode_event(entry, operation_of(entry), shape, test::kTestStore);
     bson::Builder rest;
     for (const bson::Element& field : event.view()) {
-        if (field.key != "_id" && field.key != "clusterTime" && field.key != "wallTime") rest.add(field.key, field.value);
+        if (field.key != "_id" && field.key != "clusterTime" && field.key != "wallTime")
+            rest.add(field.key, field.value);
     }
     return bson::to_json(rest.take());
 }
@@ -35,52 +37,63 @@ TEST(Event, BeginsWithTokenOperationAndTimes) {
     const bson::Document document = bson::make("_id", std::int32_t{1});
     OplogFields fields = fields_of(OpKind::Insert, id, document);
     fields.wall = bson::Date{1'700'000'000'123};
-    const auto entry = OplogEntry::decode({1000, 1}, 4, OplogEntry::encode(fields)).value_or_throw();
-    EXPECT_EQ(bson::to_json(encode_event(entry, Operation::Insert, {}, test::kTestStore), bson::JsonMode::Canonical),
-              R"({"_id":{"_data":"01000003E80000000180000000040000000102030405060708"},"operationType":"insert",)"
-              R"("clusterTime":{"$timestamp":{"t":1000,"i":1}},"wallTime":{"$date":{"$numberLong":"1700000000123"}},)"
-              R"("ns":{"db":"d","coll":"c"},"documentKey":{"_id":{"$numberInt":"1"}},"fullDocument":{"_id":{"$numberInt":"1"}}})");
+    const auto entry =
+        OplogEntry::decode({1000, 1}, 4, OplogEntry::encode(fields)).value_or_throw();
+    EXPECT_EQ(
+        bson::to_json(encode_event(entry, Operation::Insert, {}, test::kTestStore),
+                      bson::JsonMode::Canonical),
+        R"({"_id":{"_data":"01000003E80000000180000000040000000102030405060708"},"operationType":"insert",)"
+        R"("clusterTime":{"$timestamp":{"t":1000,"i":1}},"wallTime":{"$date":{"$numberLong":"1700000000123"}},)"
+        R"("ns":{"db":"d","coll":"c"},"documentKey":{"_id":{"$numberInt":"1"}},"fullDocument":{"_id":{"$numberInt":"1"}}})");
 }
 
 TEST(Event, OfAnInsertHoldsTheDocument) {
     const bson::Value id = bson::value("k");
     const bson::Document document = bson::make("_id", "k", "a", std::int32_t{1});
-    EXPECT_EQ(encoded(fields_of(OpKind::Insert, id, document)),
-              R"({"operationType":"insert","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocument":{"_id":"k","a":1}})");
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Insert, id, document)),
+        R"({"operationType":"insert","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocument":{"_id":"k","a":1}})");
 }
 
 TEST(Event, OfAReplacementHoldsTheNewDocument) {
     const bson::Value id = bson::value("k");
     const bson::Document document = bson::make("_id", "k", "b", std::int32_t{2});
-    EXPECT_EQ(encoded(fields_of(OpKind::Replace, id, document)),
-              R"({"operationType":"replace","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocument":{"_id":"k","b":2}})");
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Replace, id, document)),
+        R"({"operationType":"replace","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocument":{"_id":"k","b":2}})");
 }
 
 TEST(Event, OfAnUpdateDescribesTheChange) {
     const bson::Value id = bson::value("k");
-    const bson::Document change = bson::make("updatedFields", bson::make("a.0", std::int32_t{2}), "removedFields", bson::array("b", "c.d"),
-                                             "truncatedArrays", bson::array(bson::make("field", "e", "newSize", std::int32_t{3})));
-    EXPECT_EQ(encoded(fields_of(OpKind::Update, id, change)),
-              R"({"operationType":"update","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"updateDescription":)"
-              R"({"updatedFields":{"a.0":2},"removedFields":["b","c.d"],"truncatedArrays":[{"field":"e","newSize":3}]}})");
+    const bson::Document change =
+        bson::make("updatedFields", bson::make("a.0", std::int32_t{2}), "removedFields",
+                   bson::array("b", "c.d"), "truncatedArrays",
+                   bson::array(bson::make("field", "e", "newSize", std::int32_t{3})));
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Update, id, change)),
+        R"({"operationType":"update","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"updateDescription":)"
+        R"({"updatedFields":{"a.0":2},"removedFields":["b","c.d"],"truncatedArrays":[{"field":"e","newSize":3}]}})");
 }
 
 TEST(Event, OfAnUpdateAlwaysHasAllThreeParts) {
     const bson::Value id = bson::value("k");
     const bson::Document change = bson::make("removedFields", bson::array("b"));
-    EXPECT_EQ(encoded(fields_of(OpKind::Update, id, change)),
-              R"({"operationType":"update","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"updateDescription":)"
-              R"({"updatedFields":{},"removedFields":["b"],"truncatedArrays":[]}})");
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Update, id, change)),
+        R"({"operationType":"update","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"updateDescription":)"
+        R"({"updatedFields":{},"removedFields":["b"],"truncatedArrays":[]}})");
 }
 
 TEST(Event, OfADeleteHoldsOnlyTheKey) {
     const bson::Value id = bson::value("k");
-    EXPECT_EQ(encoded(fields_of(OpKind::Delete, id, {})), R"({"operationType":"delete","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"}})");
+    EXPECT_EQ(encoded(fields_of(OpKind::Delete, id, {})),
+              R"({"operationType":"delete","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"}})");
 }
 
 TEST(Event, OfADropNamesTheCollection) {
     const bson::Document command = bson::make("drop", "c");
-    EXPECT_EQ(encoded(fields_of(OpKind::Command, {}, command)), R"({"operationType":"drop","ns":{"db":"d","coll":"c"}})");
+    EXPECT_EQ(encoded(fields_of(OpKind::Command, {}, command)),
+              R"({"operationType":"drop","ns":{"db":"d","coll":"c"}})");
 }
 
 TEST(Event, OfADroppedDatabaseNamesOnlyTheDatabase) {
@@ -93,32 +106,43 @@ TEST(Event, OfADroppedDatabaseNamesOnlyTheDatabase) {
 TEST(Event, ShowsImagesThatAreNotStoredAsNull) {
     const bson::Value id = bson::value("k");
     const bson::Document change = bson::make("updatedFields", bson::make("a", std::int32_t{2}));
-    EXPECT_EQ(encoded(fields_of(OpKind::Update, id, change), {false, true, true}),
-              R"({"operationType":"update","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"updateDescription":)"
-              R"({"updatedFields":{"a":2},"removedFields":[],"truncatedArrays":[]},"fullDocument":null,"fullDocumentBeforeChange":null})");
-    EXPECT_EQ(encoded(fields_of(OpKind::Delete, id, {}), {false, true, true}),
-              R"({"operationType":"delete","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocumentBeforeChange":null})");
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Update, id, change), {false, true, true}),
+        R"({"operationType":"update","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"updateDescription":)"
+        R"({"updatedFields":{"a":2},"removedFields":[],"truncatedArrays":[]},"fullDocument":null,"fullDocumentBeforeChange":null})");
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Delete, id, {}), {false, true, true}),
+        R"({"operationType":"delete","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocumentBeforeChange":null})");
     const bson::Document document = bson::make("_id", "k");
-    EXPECT_EQ(encoded(fields_of(OpKind::Insert, id, document), {false, true, true}),
-              R"({"operationType":"insert","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocument":{"_id":"k"}})");
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Insert, id, document), {false, true, true}),
+        R"({"operationType":"insert","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocument":{"_id":"k"}})");
 }
 
 TEST(Event, WhenExpandedShowsCollectionAndDescription) {
-    const bson::Document command = bson::make("createIndexes", "c", "indexes", bson::array(bson::make("name", "a_1")));
-    EXPECT_EQ(encoded(fields_of(OpKind::Command, {}, command), {true, false, false}),
-              R"({"operationType":"createIndexes","collectionUUID":{"$binary":{"base64":"q6urq6urq6urq6urq6urqw==","subType":"04"}},)"
-              R"("ns":{"db":"d","coll":"c"},"operationDescription":{"indexes":[{"name":"a_1"}]}})");
-    const bson::Document create = bson::make("create", "c", "idIndex", bson::make("v", std::int32_t{2}));
-    EXPECT_EQ(encoded(fields_of(OpKind::Command, {}, create), {true, false, false}),
-              R"({"operationType":"create","collectionUUID":{"$binary":{"base64":"q6urq6urq6urq6urq6urqw==","subType":"04"}},)"
-              R"("ns":{"db":"d","coll":"c"},"operationDescription":{"idIndex":{"v":2}}})");
+    const bson::Document command =
+        bson::make("createIndexes", "c", "indexes", bson::array(bson::make("name", "a_1")));
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Command, {}, command), {true, false, false}),
+        R"({"operationType":"createIndexes","collectionUUID":{"$binary":{"base64":"q6urq6urq6urq6urq6urqw==","subType":"04"}},)"
+        R"("ns":{"db":"d","coll":"c"},"operationDescription":{"indexes":[{"name":"a_1"}]}})");
+    const bson::Document create =
+        bson::make("create", "c", "idIndex", bson::make("v", std::int32_t{2}));
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Command, {}, create), {true, false, false}),
+        R"({"operationType":"create","collectionUUID":{"$binary":{"base64":"q6urq6urq6urq6urq6urqw==","subType":"04"}},)"
+        R"("ns":{"db":"d","coll":"c"},"operationDescription":{"idIndex":{"v":2}}})");
 }
 
 TEST(Event, IsNotMadeOfNoopsAndUnknownCommands) {
     const bson::Document unknown = bson::make("collMod", "c");
-    const auto command = OplogEntry::decode({1, 1}, 0, OplogEntry::encode(fields_of(OpKind::Command, {}, unknown))).value_or_throw();
+    const auto command =
+        OplogEntry::decode({1, 1}, 0, OplogEntry::encode(fields_of(OpKind::Command, {}, unknown)))
+            .value_or_throw();
     EXPECT_EQ(operation_of(command), Operation::None);
-    const auto noop = OplogEntry::decode({1, 1}, 0, OplogEntry::encode(fields_of(OpKind::Noop, {}, {}))).value_or_throw();
+    const auto noop =
+        OplogEntry::decode({1, 1}, 0, OplogEntry::encode(fields_of(OpKind::Noop, {}, {})))
+            .value_or_throw();
     EXPECT_EQ(operation_of(noop), Operation::None);
 }
 

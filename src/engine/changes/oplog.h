@@ -1,5 +1,6 @@
 // The oplog: every change of the store in commit order, written in the same batch as the change.
-// Format: docs/formats/oplog.md. The newest entries stay in memory (the tail); older ones are read from the store.
+// Format: docs/formats/oplog.md. The newest entries stay in memory (the tail); older ones are read
+// from the store.
 #pragma once
 
 #include "engine/storage/storage.h"
@@ -28,13 +29,13 @@ enum class OpKind : char {
 struct OplogFields {
     OpKind kind = OpKind::Noop;
     std::string_view db;
-    std::string_view collection;       ///< empty for dropDatabase and no-ops
+    std::string_view collection;  ///< empty for dropDatabase and no-ops
     std::uint32_t collection_id = 0;
     Uuid uuid{};
-    bson::ValueView id;                ///< the document's _id; missing for commands
+    bson::ValueView id;  ///< the document's _id; missing for commands
     bson::DocumentView payload;
     bson::Date wall;
-    bson::DocumentView lsid;           ///< empty when not a retryable write
+    bson::DocumentView lsid;  ///< empty when not a retryable write
     std::int64_t txn_number = 0;
     std::int32_t stmt_id = -1;
 };
@@ -44,7 +45,8 @@ class OplogEntry {
   public:
     static std::shared_ptr<const std::string> encode(const OplogFields& fields);
     /// Errors: InternalError when the version byte is unknown or bytes are damaged.
-    static Result<OplogEntry> decode(bson::Timestamp time, std::uint32_t sub, std::shared_ptr<const std::string> bytes);
+    static Result<OplogEntry> decode(bson::Timestamp time, std::uint32_t sub,
+                                     std::shared_ptr<const std::string> bytes);
 
     bson::Timestamp time() const { return time_; }
     std::uint32_t sub() const { return sub_; }
@@ -92,18 +94,22 @@ class Oplog {
     static std::unique_ptr<Oplog> attach(storage::Storage& storage);
     virtual ~Oplog() = default;
 
-    /// Up to `limit` durable entries after `after`, oldest first, never one above the durable watermark, never with a hole. At most
-    /// `bytes_max` (but at least one entry). Errors: ChangeStreamHistoryLost when entries after `after` may have been trimmed.
+    /// Up to `limit` durable entries after `after`, oldest first, never one above the durable
+    /// watermark, never with a hole. At most `bytes_max` (but at least one entry). Errors:
+    /// ChangeStreamHistoryLost when entries after `after` may have been trimmed.
     virtual Result<Entries> read(OplogPosition after, std::size_t limit, std::size_t bytes_max) = 0;
 
-    virtual bson::Timestamp oldest() const = 0;          ///< everything at or after it is there; nothing before is promised
+    virtual bson::Timestamp oldest()
+        const = 0;  ///< everything at or after it is there; nothing before is promised
     virtual bson::Timestamp newest_durable() const = 0;
 
-    /// Called, in order, with the entries that became durable, on the thread that advanced the watermark: keep it short.
+    /// Called, in order, with the entries that became durable, on the thread that advanced the
+    /// watermark: keep it short.
     using Listener = std::function<void(const Entries&)>;
     enum class ListenerId : std::uint64_t {};
     virtual ListenerId add_listener(Listener listener) = 0;
-    virtual void remove_listener(ListenerId id) = 0;     ///< on return the listener is not running and will not run
+    virtual void remove_listener(
+        ListenerId id) = 0;  ///< on return the listener is not running and will not run
 
     /// Trims to the configured size: moves the `oldest` mark durably first, then deletes.
     virtual Result<void> trim() = 0;

@@ -49,7 +49,8 @@ class ByteReader {
 };
 
 Error bad_token(std::string why) {
-    return Error(ErrorCode::InvalidResumeToken, "The resume token cannot be read: " + std::move(why));
+    return Error(ErrorCode::InvalidResumeToken,
+                 "The resume token cannot be read: " + std::move(why));
 }
 
 }  // namespace
@@ -68,7 +69,8 @@ ResumeToken ResumeToken::event(bson::Timestamp time, std::uint32_t index, const 
     return token;
 }
 
-ResumeToken ResumeToken::invalidate(bson::Timestamp time, std::uint32_t index, const StoreId& store) {
+ResumeToken ResumeToken::invalidate(bson::Timestamp time, std::uint32_t index,
+                                    const StoreId& store) {
     ResumeToken token = event(time, index, store);
     token.from_invalidate = true;
     return token;
@@ -106,7 +108,8 @@ Result<ResumeToken> ResumeToken::parse(bson::DocumentView token) {
     ByteReader reader(bytes);
     const std::uint32_t version = reader.number(1);
     if (version != kTokenVersion) {
-        return bad_token("version " + std::to_string(version) + ", this server reads version " + std::to_string(kTokenVersion));
+        return bad_token("version " + std::to_string(version) + ", this server reads version " +
+                         std::to_string(kTokenVersion));
     }
     ResumeToken out;
     out.time.seconds = reader.number(4);
@@ -119,10 +122,12 @@ Result<ResumeToken> ResumeToken::parse(bson::DocumentView token) {
 
     out.kind = static_cast<Kind>(kind);
     out.from_invalidate = flag == 1;
-    if (out.kind != Kind::HighWater && out.kind != Kind::Event) return bad_token("unknown kind " + std::to_string(kind));
+    if (out.kind != Kind::HighWater && out.kind != Kind::Event)
+        return bad_token("unknown kind " + std::to_string(kind));
     if (flag > 1) return bad_token("unknown flag " + std::to_string(flag));
     if (out.fragment != 0) return bad_token("it points into a split event");
-    if (out.kind == Kind::HighWater && (out.index != 0 || flag != 0)) return bad_token("a high-water mark that names an entry");
+    if (out.kind == Kind::HighWater && (out.index != 0 || flag != 0))
+        return bad_token("a high-water mark that names an entry");
     return out;
 }
 

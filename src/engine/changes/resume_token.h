@@ -1,4 +1,5 @@
-// Where a change stream stands, as a document that clients keep and hand back. Format: docs/formats/resume_token.md.
+// Where a change stream stands, as a document that clients keep and hand back. Format:
+// docs/formats/resume_token.md.
 #pragma once
 
 #include <angelia/base/result.h>
@@ -20,9 +21,9 @@ struct ResumeToken {
     };
     bson::Timestamp time;
     Kind kind = Kind::HighWater;
-    std::uint32_t index = 0;        ///< place of the entry among those of its time
-    bool from_invalidate = false;   ///< the entry's invalidate has been seen too
-    std::uint16_t fragment = 0;     ///< reserved for split events; 0 today
+    std::uint32_t index = 0;       ///< place of the entry among those of its time
+    bool from_invalidate = false;  ///< the entry's invalidate has been seen too
+    std::uint16_t fragment = 0;    ///< reserved for split events; 0 today
     StoreId store{};
 
     static ResumeToken high_water(bson::Timestamp time, const StoreId& store);
@@ -32,7 +33,8 @@ struct ResumeToken {
     std::string to_hex() const;
     /// {_data: "<hex>"}
     bson::Document to_document() const;
-    /// Errors: InvalidResumeToken (no `_data` string, length, character, version, or a field that this version never writes).
+    /// Errors: InvalidResumeToken (no `_data` string, length, character, version, or a field that
+    /// this version never writes).
     static Result<ResumeToken> parse(bson::DocumentView token);
 };
 

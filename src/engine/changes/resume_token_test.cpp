@@ -11,26 +11,52 @@ namespace {
 
 constexpr StoreId kTokenStore = {0xA0, 1, 2, 3, 4, 5, 6, 0xFF};
 
-ResumeToken parsed(const std::string& hex) { return ResumeToken::parse(bson::make("_data", hex)).value_or_throw(); }
+ResumeToken parsed(const std::string& hex) {
+    return ResumeToken::parse(bson::make("_data", hex)).value_or_throw();
+}
 
 std::string refusal(const bson::Document& token) {
     const auto result = ResumeToken::parse(token.view());
     return result ? "accepted" : result.error().to_string();
 }
 
-std::string with_byte(std::string hex, std::size_t byte, const std::string& digits) { return hex.replace(byte * 2, 2, digits); }
+std::string with_byte(std::string hex, std::size_t byte, const std::string& digits) {
+    return hex.replace(byte * 2, 2, digits);
+}
 
 TEST(ResumeToken, HasTheDocumentedBytes) {
     EXPECT_EQ(ResumeToken::event({0x65000001, 7}, 3, kTokenStore).to_hex(),
-              "01" "65000001" "00000007" "80" "00000003" "00" "0000" "A0010203040506FF");
+              "01"
+              "65000001"
+              "00000007"
+              "80"
+              "00000003"
+              "00"
+              "0000"
+              "A0010203040506FF");
     EXPECT_EQ(ResumeToken::high_water({1, 2}, kTokenStore).to_hex(),
-              "01" "00000001" "00000002" "00" "00000000" "00" "0000" "A0010203040506FF");
+              "01"
+              "00000001"
+              "00000002"
+              "00"
+              "00000000"
+              "00"
+              "0000"
+              "A0010203040506FF");
     EXPECT_EQ(ResumeToken::invalidate({1, 2}, 0, kTokenStore).to_hex(),
-              "01" "00000001" "00000002" "80" "00000000" "01" "0000" "A0010203040506FF");
+              "01"
+              "00000001"
+              "00000002"
+              "80"
+              "00000000"
+              "01"
+              "0000"
+              "A0010203040506FF");
 }
 
 TEST(ResumeToken, ComesBackAsItWasWritten) {
-    const ResumeToken token = parsed(ResumeToken::invalidate({0xFFFFFFFF, 0x80000000}, 0xFFFFFFFE, kTokenStore).to_hex());
+    const ResumeToken token =
+        parsed(ResumeToken::invalidate({0xFFFFFFFF, 0x80000000}, 0xFFFFFFFE, kTokenStore).to_hex());
     EXPECT_EQ(token.time, (bson::Timestamp{0xFFFFFFFF, 0x80000000}));
     EXPECT_EQ(token.kind, ResumeToken::Kind::Event);
     EXPECT_EQ(token.index, 0xFFFFFFFEu);
@@ -40,11 +66,16 @@ TEST(ResumeToken, ComesBackAsItWasWritten) {
 
 TEST(ResumeToken, TextsCompareInTheOrderOfEvents) {
     const std::vector<std::string> in_order = {
-        ResumeToken::high_water({1, 1}, kTokenStore).to_hex(),       ResumeToken::event({1, 1}, 0, kTokenStore).to_hex(),
-        ResumeToken::invalidate({1, 1}, 0, kTokenStore).to_hex(),    ResumeToken::event({1, 1}, 1, kTokenStore).to_hex(),
-        ResumeToken::event({1, 1}, 0x100, kTokenStore).to_hex(),     ResumeToken::high_water({1, 2}, kTokenStore).to_hex(),
-        ResumeToken::event({1, 2}, 0, kTokenStore).to_hex(),         ResumeToken::event({1, 0x10000}, 0, kTokenStore).to_hex(),
-        ResumeToken::high_water({2, 0}, kTokenStore).to_hex(),       ResumeToken::event({0x80000000, 0}, 0, kTokenStore).to_hex(),
+        ResumeToken::high_water({1, 1}, kTokenStore).to_hex(),
+        ResumeToken::event({1, 1}, 0, kTokenStore).to_hex(),
+        ResumeToken::invalidate({1, 1}, 0, kTokenStore).to_hex(),
+        ResumeToken::event({1, 1}, 1, kTokenStore).to_hex(),
+        ResumeToken::event({1, 1}, 0x100, kTokenStore).to_hex(),
+        ResumeToken::high_water({1, 2}, kTokenStore).to_hex(),
+        ResumeToken::event({1, 2}, 0, kTokenStore).to_hex(),
+        ResumeToken::event({1, 0x10000}, 0, kTokenStore).to_hex(),
+        ResumeToken::high_water({2, 0}, kTokenStore).to_hex(),
+        ResumeToken::event({0x80000000, 0}, 0, kTokenStore).to_hex(),
     };
     EXPECT_TRUE(std::is_sorted(in_order.begin(), in_order.end()));
     EXPECT_EQ(std::adjacent_find(in_order.begin(), in_order.end()), in_order.end());
@@ -55,16 +86,23 @@ TEST(ResumeToken, IsRefusedWhenDamaged) {
     const std::string prefix = "InvalidResumeToken (260): The resume token cannot be read: ";
     EXPECT_EQ(refusal(bson::make("_data", good)), "accepted");
     EXPECT_EQ(refusal(bson::Document()), prefix + "it has no string field '_data'");
-    EXPECT_EQ(refusal(bson::make("_data", std::int32_t{5})), prefix + "it has no string field '_data'");
+    EXPECT_EQ(refusal(bson::make("_data", std::int32_t{5})),
+              prefix + "it has no string field '_data'");
     EXPECT_EQ(refusal(bson::make("_data", "")), prefix + "'_data' has 0 characters, expected 50");
-    EXPECT_EQ(refusal(bson::make("_data", good + "00")), prefix + "'_data' has 52 characters, expected 50");
-    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 3, "0g"))), prefix + "'_data' is not upper-case hexadecimal");
-    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 3, "ab"))), prefix + "'_data' is not upper-case hexadecimal");
-    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 0, "02"))), prefix + "version 2, this server reads version 1");
+    EXPECT_EQ(refusal(bson::make("_data", good + "00")),
+              prefix + "'_data' has 52 characters, expected 50");
+    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 3, "0g"))),
+              prefix + "'_data' is not upper-case hexadecimal");
+    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 3, "ab"))),
+              prefix + "'_data' is not upper-case hexadecimal");
+    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 0, "02"))),
+              prefix + "version 2, this server reads version 1");
     EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 9, "01"))), prefix + "unknown kind 1");
     EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 14, "02"))), prefix + "unknown flag 2");
-    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 16, "01"))), prefix + "it points into a split event");
-    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 9, "00"))), prefix + "a high-water mark that names an entry");
+    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 16, "01"))),
+              prefix + "it points into a split event");
+    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 9, "00"))),
+              prefix + "a high-water mark that names an entry");
 }
 
 }  // namespace

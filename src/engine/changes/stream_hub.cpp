@@ -42,13 +42,15 @@ void StreamHub::shutdown() {
         for (auto& [key, bucket] : buckets_) {
             for (Subscription* subscription : bucket.watching) {
                 subscription->watching_ = false;
-                if (subscription->wake_) wakes.push_back(std::exchange(subscription->wake_, nullptr));
+                if (subscription->wake_)
+                    wakes.push_back(std::exchange(subscription->wake_, nullptr));
             }
             bucket.watching.clear();
         }
         wakeups_ += wakes.size();
     }
-    // Readers first, so that one that polls because of its wake-up learns about the end rather than meets a closed oplog.
+    // Readers first, so that one that polls because of its wake-up learns about the end rather than
+    // meets a closed oplog.
     for (auto& wake : wakes) wake();
     oplog_.remove_listener(listener_);
     MutexLock lock(mutex_);
@@ -70,9 +72,14 @@ void StreamHub::leave() {
 std::string StreamHub::bucket_key(const StreamPlan& plan) {
     std::string key;
     switch (plan.scope()) {
-        case WatchSpec::Scope::Collection: write_key(key, plan.ns().db, plan.ns().collection); break;
-        case WatchSpec::Scope::Database: write_key(key, plan.ns().db, {}); break;
-        case WatchSpec::Scope::Deployment: break;
+        case WatchSpec::Scope::Collection:
+            write_key(key, plan.ns().db, plan.ns().collection);
+            break;
+        case WatchSpec::Scope::Database:
+            write_key(key, plan.ns().db, {});
+            break;
+        case WatchSpec::Scope::Deployment:
+            break;
     }
     return key;
 }
@@ -215,7 +222,8 @@ void StreamHub::offer(Bucket& bucket, const OplogEntry& entry, Operation operati
     }
 }
 
-bool StreamHub::concerns(const Subscription& subscription, const OplogEntry& entry, Operation operation) {
+bool StreamHub::concerns(const Subscription& subscription, const OplogEntry& entry,
+                         Operation operation) {
     ++candidates_;
     const StreamPlan& plan = subscription.plan_;
     const EventNamespace ns = namespace_of(entry);
@@ -242,7 +250,8 @@ ChangeStreams::Counters StreamHub::counters() const {
     out.candidates = candidates_;
     out.wakeups = wakeups_;
     for (const auto& [key, bucket] : buckets_) {
-        for (const Subscription* subscription : bucket.watching) out.streams_waiting += subscription->wake_ ? 1 : 0;
+        for (const Subscription* subscription : bucket.watching)
+            out.streams_waiting += subscription->wake_ ? 1 : 0;
     }
     return out;
 }

@@ -10,15 +10,25 @@ namespace {
 /// Databases whose collections belong to the server, not to applications.
 constexpr std::string_view kInternalDatabases[] = {"admin", "config", "local"};
 
-/// Stages that look at one event at a time and keep its identity. Source: MongoDB manual, "Modify Change Stream Output".
+/// Stages that look at one event at a time and keep its identity. Source: MongoDB manual, "Modify
+/// Change Stream Output".
 constexpr std::string_view kPermittedStages[] = {
-    "$match", "$project", "$addFields", "$set", "$unset", "$replaceRoot", "$replaceWith", "$redact", "$changeStreamSplitLargeEvent",
+    "$match",       "$project", "$addFields",
+    "$set",         "$unset",   "$replaceRoot",
+    "$replaceWith", "$redact",  "$changeStreamSplitLargeEvent",
 };
 /// Stages that MongoDB has but does not permit here. Source: MongoDB manual, "Aggregation Stages".
 constexpr std::string_view kForbiddenStages[] = {
-    "$bucket", "$bucketAuto", "$collStats", "$count", "$currentOp", "$densify", "$documents", "$facet", "$fill", "$geoNear",
-    "$graphLookup", "$group", "$indexStats", "$limit", "$listLocalSessions", "$listSessions", "$lookup", "$merge", "$out",
-    "$planCacheStats", "$sample", "$search", "$searchMeta", "$setWindowFields", "$skip", "$sort", "$sortByCount", "$unionWith", "$unwind",
+    "$bucket",       "$bucketAuto",     "$collStats",
+    "$count",        "$currentOp",      "$densify",
+    "$documents",    "$facet",          "$fill",
+    "$geoNear",      "$graphLookup",    "$group",
+    "$indexStats",   "$limit",          "$listLocalSessions",
+    "$listSessions", "$lookup",         "$merge",
+    "$out",          "$planCacheStats", "$sample",
+    "$search",       "$searchMeta",     "$setWindowFields",
+    "$skip",         "$sort",           "$sortByCount",
+    "$unionWith",    "$unwind",
 };
 
 template <std::size_t N>
@@ -27,11 +37,14 @@ bool listed(const std::string_view (&list)[N], std::string_view name) {
 }
 
 bool is_internal_database(std::string_view db) { return listed(kInternalDatabases, db); }
-bool is_internal_collection(std::string_view collection) { return collection.substr(0, 7) == "system."; }
+bool is_internal_collection(std::string_view collection) {
+    return collection.substr(0, 7) == "system.";
+}
 
 Error wrong_type(std::string_view option, std::string_view expected, bson::ValueView value) {
-    return Error(ErrorCode::TypeMismatch, "$changeStream option '" + std::string(option) + "' must be " + std::string(expected) +
-                                              ", not " + std::string(bson::type_alias(value.type())));
+    return Error(ErrorCode::TypeMismatch, "$changeStream option '" + std::string(option) +
+                                              "' must be " + std::string(expected) + ", not " +
+                                              std::string(bson::type_alias(value.type())));
 }
 
 Result<std::string_view> text_option(std::string_view option, bson::ValueView value) {
@@ -52,8 +65,9 @@ Result<AfterImage> parse_after_image(bson::ValueView value) {
     if (text == "updateLookup") return AfterImage::UpdateLookup;
     if (text == "whenAvailable") return AfterImage::WhenAvailable;
     if (text == "required") return AfterImage::Required;
-    return Error(ErrorCode::BadValue, "$changeStream option 'fullDocument' is '" + std::string(text) +
-                                          "'; allowed: default, updateLookup, whenAvailable, required");
+    return Error(ErrorCode::BadValue,
+                 "$changeStream option 'fullDocument' is '" + std::string(text) +
+                     "'; allowed: default, updateLookup, whenAvailable, required");
 }
 
 Result<BeforeImage> parse_before_image(bson::ValueView value) {
@@ -61,14 +75,18 @@ Result<BeforeImage> parse_before_image(bson::ValueView value) {
     if (text == "off") return BeforeImage::Off;
     if (text == "whenAvailable") return BeforeImage::WhenAvailable;
     if (text == "required") return BeforeImage::Required;
-    return Error(ErrorCode::BadValue, "$changeStream option 'fullDocumentBeforeChange' is '" + std::string(text) +
+    return Error(ErrorCode::BadValue, "$changeStream option 'fullDocumentBeforeChange' is '" +
+                                          std::string(text) +
                                           "'; allowed: off, whenAvailable, required");
 }
 
 Result<void> check_stage(std::string_view name) {
-    if (name == "$changeStream") return Error(ErrorCode::Location40602, "$changeStream is only valid as the first stage in a pipeline");
+    if (name == "$changeStream")
+        return Error(ErrorCode::Location40602,
+                     "$changeStream is only valid as the first stage in a pipeline");
     if (listed(kForbiddenStages, name)) {
-        return Error(ErrorCode::IllegalOperation, std::string(name) + " is not permitted in a $changeStream pipeline");
+        return Error(ErrorCode::IllegalOperation,
+                     std::string(name) + " is not permitted in a $changeStream pipeline");
     }
     return {};
 }
@@ -91,7 +109,8 @@ Result<StreamPlan> StreamPlan::parse(const WatchSpec& spec, const StoreId& store
     plan.shape_.null_before_image = plan.before_image_ == BeforeImage::WhenAvailable;
     if (plan.scope_ == WatchSpec::Scope::Collection) {
         for (std::size_t i = 0; i < kOperationCount; ++i) {
-            plan.collection_verdicts_[i] = plan.filter_.judge(static_cast<Operation>(i), {plan.ns_.db, plan.ns_.collection});
+            plan.collection_verdicts_[i] =
+                plan.filter_.judge(static_cast<Operation>(i), {plan.ns_.db, plan.ns_.collection});
         }
     }
     return plan;
@@ -101,18 +120,23 @@ Result<void> StreamPlan::parse_options(bson::DocumentView options, const StoreId
     bool all_changes_for_cluster = false;
     for (const bson::Element& option : options) {
         const bson::ValueView value = option.value;
-        const bool known_only = option.key == "showSystemEvents" || option.key == "allowToRunOnConfigDB" || option.key == "showMigrationEvents";
+        const bool known_only = option.key == "showSystemEvents" ||
+                                option.key == "allowToRunOnConfigDB" ||
+                                option.key == "showMigrationEvents";
         if (value.is_null() || value.is(bson::Type::Undefined)) {
             // As in MongoDB: the option is not given. An unknown one is refused below all the same.
-            constexpr std::string_view kNames[] = {"fullDocument", "fullDocumentBeforeChange", "resumeAfter", "startAfter",
-                                                   "startAtOperationTime", "allChangesForCluster", "showExpandedEvents"};
+            constexpr std::string_view kNames[] = {
+                "fullDocument",      "fullDocumentBeforeChange", "resumeAfter",
+                "startAfter",        "startAtOperationTime",     "allChangesForCluster",
+                "showExpandedEvents"};
             if (known_only || listed(kNames, option.key)) continue;
         }
         if (option.key == "fullDocument") {
             ANGELIA_TRY_ASSIGN(after_image_, parse_after_image(value));
         } else if (option.key == "fullDocumentBeforeChange") {
             ANGELIA_TRY_ASSIGN(before_image_, parse_before_image(value));
-        } else if (option.key == "resumeAfter" || option.key == "startAfter" || option.key == "startAtOperationTime") {
+        } else if (option.key == "resumeAfter" || option.key == "startAfter" ||
+                   option.key == "startAtOperationTime") {
             ANGELIA_TRY(parse_start(option.key, value, store));
         } else if (option.key == "allChangesForCluster") {
             ANGELIA_TRY_ASSIGN(all_changes_for_cluster, flag_option(option.key, value));
@@ -121,16 +145,20 @@ Result<void> StreamPlan::parse_options(bson::DocumentView options, const StoreId
         } else if (known_only) {
             ANGELIA_TRY(flag_option(option.key, value));
         } else {
-            return Error(ErrorCode::Location40415, "BSON field '$changeStream." + std::string(option.key) + "' is an unknown field.");
+            return Error(
+                ErrorCode::Location40415,
+                "BSON field '$changeStream." + std::string(option.key) + "' is an unknown field.");
         }
     }
     return check_scope(all_changes_for_cluster);
 }
 
-Result<void> StreamPlan::parse_start(std::string_view name, bson::ValueView value, const StoreId& store) {
+Result<void> StreamPlan::parse_start(std::string_view name, bson::ValueView value,
+                                     const StoreId& store) {
     if (start_.kind != StartPoint::Kind::Now) {
         return Error(ErrorCode::Location40674,
-                     "Only one of the $changeStream options 'resumeAfter', 'startAfter' and 'startAtOperationTime' may be given");
+                     "Only one of the $changeStream options 'resumeAfter', 'startAfter' and "
+                     "'startAtOperationTime' may be given");
     }
     if (name == "startAtOperationTime") {
         const auto time = value.get_timestamp();
@@ -144,12 +172,14 @@ Result<void> StreamPlan::parse_start(std::string_view name, bson::ValueView valu
     ANGELIA_TRY_ASSIGN(start_.token, ResumeToken::parse(*document));
     if (start_.token.store != store) {
         return non_resumable(ErrorCode::ChangeStreamHistoryLost,
-                             "Resume of change stream was not possible, as the resume point may no longer be in the oplog. "
+                             "Resume of change stream was not possible, as the resume point may no "
+                             "longer be in the oplog. "
                              "(The token was issued by another store.)");
     }
     if (start_.token.from_invalidate && name == "resumeAfter") {
         return Error(ErrorCode::InvalidResumeToken,
-                     "The token of an invalidate cannot be used with 'resumeAfter': use 'startAfter' to open a new stream behind it");
+                     "The token of an invalidate cannot be used with 'resumeAfter': use "
+                     "'startAfter' to open a new stream behind it");
     }
     start_.kind = StartPoint::Kind::After;
     return {};
@@ -158,17 +188,23 @@ Result<void> StreamPlan::parse_start(std::string_view name, bson::ValueView valu
 Result<void> StreamPlan::check_scope(bool all_changes_for_cluster) {
     if (all_changes_for_cluster) {
         if (ns_.db != "admin" || scope_ == WatchSpec::Scope::Collection) {
-            return Error(ErrorCode::InvalidNamespace, "$changeStream with 'allChangesForCluster' may only be opened on the 'admin' database, "
-                                                      "with {aggregate: 1}, not on '" + ns_.full() + "'");
+            return Error(ErrorCode::InvalidNamespace,
+                         "$changeStream with 'allChangesForCluster' may only be opened on the "
+                         "'admin' database, "
+                         "with {aggregate: 1}, not on '" +
+                             ns_.full() + "'");
         }
         scope_ = WatchSpec::Scope::Deployment;
     }
     if (scope_ == WatchSpec::Scope::Deployment) return {};
     if (is_internal_database(ns_.db)) {
-        return Error(ErrorCode::InvalidNamespace, "$changeStream may not be opened on the internal database '" + ns_.db + "'");
+        return Error(ErrorCode::InvalidNamespace,
+                     "$changeStream may not be opened on the internal database '" + ns_.db + "'");
     }
     if (scope_ == WatchSpec::Scope::Collection && is_internal_collection(ns_.collection)) {
-        return Error(ErrorCode::InvalidNamespace, "$changeStream may not be opened on the internal collection '" + ns_.full() + "'");
+        return Error(
+            ErrorCode::InvalidNamespace,
+            "$changeStream may not be opened on the internal collection '" + ns_.full() + "'");
     }
     return {};
 }
@@ -185,14 +221,18 @@ Result<void> StreamPlan::parse_stages(bson::DocumentView stages) {
             const auto document = stage.value.get_document();
             if (error.code == ErrorCode::Location40324 && document && !document->empty() &&
                 listed(kPermittedStages, document->begin()->key)) {
-                error.message += " (MongoDB permits it in a $changeStream pipeline; this server does not have it yet)";
+                error.message +=
+                    " (MongoDB permits it in a $changeStream pipeline; this server does not have "
+                    "it yet)";
                 break;
             }
         }
         return error;
     }
     if (!whole->is_per_document()) {
-        return Error(ErrorCode::IllegalOperation, "A $changeStream pipeline may only hold stages that look at one event at a time");
+        return Error(
+            ErrorCode::IllegalOperation,
+            "A $changeStream pipeline may only hold stages that look at one event at a time");
     }
     // All leading filters become one that is asked before anything is encoded.
     bson::Builder conjunction, rest;
@@ -215,7 +255,8 @@ Result<void> StreamPlan::parse_stages(bson::DocumentView stages) {
     }
     const bson::Document rest_stages = rest.close().take();
     if (others > 0) {
-        ANGELIA_TRY_ASSIGN(stages_, aggregation::Pipeline::parse(rest_stages["stages"].as_document()));
+        ANGELIA_TRY_ASSIGN(stages_,
+                           aggregation::Pipeline::parse(rest_stages["stages"].as_document()));
     }
     return {};
 }
@@ -223,31 +264,41 @@ Result<void> StreamPlan::parse_stages(bson::DocumentView stages) {
 bool StreamPlan::in_scope(const EventNamespace& ns, Operation operation) const {
     switch (scope_) {
         case WatchSpec::Scope::Collection:
-            // dropDatabase is not for a collection's stream: the drop before it has ended the stream already.
-            return operation != Operation::DropDatabase && ns.collection == ns_.collection && ns.db == ns_.db;
-        case WatchSpec::Scope::Database: return ns.db == ns_.db && !is_internal_collection(ns.collection);
-        case WatchSpec::Scope::Deployment: return !is_internal_database(ns.db) && !is_internal_collection(ns.collection);
+            // dropDatabase is not for a collection's stream: the drop before it has ended the
+            // stream already.
+            return operation != Operation::DropDatabase && ns.collection == ns_.collection &&
+                   ns.db == ns_.db;
+        case WatchSpec::Scope::Database:
+            return ns.db == ns_.db && !is_internal_collection(ns.collection);
+        case WatchSpec::Scope::Deployment:
+            return !is_internal_database(ns.db) && !is_internal_collection(ns.collection);
     }
     return false;
 }
 
 bool StreamPlan::invalidated_by(Operation operation) const {
     switch (scope_) {
-        case WatchSpec::Scope::Collection: return operation == Operation::Drop;
-        case WatchSpec::Scope::Database: return operation == Operation::DropDatabase;
-        case WatchSpec::Scope::Deployment: return false;
+        case WatchSpec::Scope::Collection:
+            return operation == Operation::Drop;
+        case WatchSpec::Scope::Database:
+            return operation == Operation::DropDatabase;
+        case WatchSpec::Scope::Deployment:
+            return false;
     }
     return false;
 }
 
 bool StreamPlan::needs_image(Operation operation) const {
-    const bool changes_document = operation == Operation::Update || operation == Operation::Replace || operation == Operation::Delete;
+    const bool changes_document = operation == Operation::Update ||
+                                  operation == Operation::Replace || operation == Operation::Delete;
     if (changes_document && before_image_ == BeforeImage::Required) return true;
-    return operation == Operation::Update && (after_image_ == AfterImage::UpdateLookup || after_image_ == AfterImage::Required);
+    return operation == Operation::Update &&
+           (after_image_ == AfterImage::UpdateLookup || after_image_ == AfterImage::Required);
 }
 
 Verdict StreamPlan::judge(const EventNamespace& ns, Operation operation) const {
-    if (scope_ == WatchSpec::Scope::Collection) return collection_verdicts_[static_cast<std::size_t>(operation)];
+    if (scope_ == WatchSpec::Scope::Collection)
+        return collection_verdicts_[static_cast<std::size_t>(operation)];
     return filter_.judge(operation, ns);
 }
 

@@ -1,4 +1,5 @@
-// What a watcher asked for, checked and compiled: scope, starting point, shape of the events, filter, stages.
+// What a watcher asked for, checked and compiled: scope, starting point, shape of the events,
+// filter, stages.
 #pragma once
 
 #include "engine/aggregation/pipeline.h"
@@ -17,8 +18,8 @@ enum class BeforeImage : std::uint8_t { Off, WhenAvailable, Required };
 struct StartPoint {
     enum class Kind : std::uint8_t { Now, After, AtTime };
     Kind kind = Kind::Now;
-    ResumeToken token;        ///< After
-    bson::Timestamp time;     ///< AtTime: events at or after it
+    ResumeToken token;     ///< After
+    bson::Timestamp time;  ///< AtTime: events at or after it
 };
 
 /// Immutable after parse. Threads: safe.
@@ -43,7 +44,8 @@ class StreamPlan {
     bool invalidated_by(Operation operation) const;
     /// An entry in scope: can the stream have anything to do with it? Yes for what invalidates.
     Verdict concern(const EventNamespace& ns, Operation operation) const;
-    /// The event of this operation needs a document that is not in the oplog entry: looked up, or a stored image.
+    /// The event of this operation needs a document that is not in the oplog entry: looked up, or a
+    /// stored image.
     bool needs_image(Operation operation) const;
     /// Yes: passes the filter. Maybe: ask filter().matches().
     Verdict judge(const EventNamespace& ns, Operation operation) const;

@@ -5,7 +5,8 @@
 namespace angelia::engine::changes {
 namespace {
 
-/// A poll runs on an I/O thread: after so many entries it hands back what it has, and goes on at the next call.
+/// A poll runs on an I/O thread: after so many entries it hands back what it has, and goes on at
+/// the next call.
 constexpr std::size_t kEntriesPerPoll = 4096;
 constexpr std::size_t kEntriesPerReadMin = 16;
 constexpr std::size_t kEntriesPerReadMax = 512;
@@ -20,14 +21,20 @@ OplogPosition place_before(bson::Timestamp time) {
 /// Errors of the oplog as a stream reports them.
 Error stream_error(Error error) {
     if (error.code == ErrorCode::ChangeStreamHistoryLost) {
-        return non_resumable(error.code, "Resume of change stream was not possible, as the resume point may no longer be in the oplog. (" +
-                                             error.message + ")");
+        return non_resumable(error.code,
+                             "Resume of change stream was not possible, as the resume point may no "
+                             "longer be in the oplog. (" +
+                                 error.message + ")");
     }
-    if (is_retriable(error.code) && !error.has_label("ResumableChangeStreamError")) error.labels.emplace_back("ResumableChangeStreamError");
+    if (is_retriable(error.code) && !error.has_label("ResumableChangeStreamError"))
+        error.labels.emplace_back("ResumableChangeStreamError");
     return error;
 }
 
-Error shut_down() { return stream_error(Error(ErrorCode::ShutdownInProgress, "The server is shutting down: the change stream ends")); }
+Error shut_down() {
+    return stream_error(Error(ErrorCode::ShutdownInProgress,
+                              "The server is shutting down: the change stream ends"));
+}
 
 /// Keeps the hub from finishing its shutdown under a running poll.
 class Visit {
@@ -67,13 +74,15 @@ struct StreamReader::Gathering {
     }
 };
 
-StreamReader::StreamReader(std::shared_ptr<StreamHub> hub, StreamPlan plan) : hub_(std::move(hub)), subscription_(std::move(plan)) {
+StreamReader::StreamReader(std::shared_ptr<StreamHub> hub, StreamPlan plan)
+    : hub_(std::move(hub)), subscription_(std::move(plan)) {
     hub_->add(subscription_);
 }
 
 StreamReader::~StreamReader() { hub_->remove(subscription_); }
 
-Result<std::shared_ptr<ChangeStream>> StreamReader::open(std::shared_ptr<StreamHub> hub, StreamPlan plan) {
+Result<std::shared_ptr<ChangeStream>> StreamReader::open(std::shared_ptr<StreamHub> hub,
+                                                         StreamPlan plan) {
     const Visit visit(*hub);
     if (!visit) return shut_down();
     auto stream = std::make_shared<StreamReader>(hub, std::move(plan));
@@ -94,7 +103,8 @@ Result<void> StreamReader::place() {
         const ResumeToken& token = start.token;
         position_ = place_before(token.time);
         if (token.kind == ResumeToken::Kind::Event) {
-            // Read the entry itself again: it must still be there, and an invalidate may follow from it.
+            // Read the entry itself again: it must still be there, and an invalidate may follow
+            // from it.
             if (token.index > 0) position_ = {token.time, token.index - 1};
             resumed_at_ = OplogPosition{token.time, token.index};
         }
@@ -117,8 +127,11 @@ Error StreamReader::die(Error error) {
 bson::Document StreamReader::token() const {
     const StoreId& store = hub_->store_id();
     if (finished_) return finished_->to_document();
-    if (position_.sub != kAllOfTime) return ResumeToken::event(position_.time, position_.sub, store).to_document();
-    return ResumeToken::high_water(bson::Timestamp::from_uint64(position_.time.as_uint64() + 1), store).to_document();
+    if (position_.sub != kAllOfTime)
+        return ResumeToken::event(position_.time, position_.sub, store).to_document();
+    return ResumeToken::high_water(bson::Timestamp::from_uint64(position_.time.as_uint64() + 1),
+                                   store)
+        .to_document();
 }
 
 Result<ChangeStream::Batch> StreamReader::poll(std::size_t events_max, std::size_t bytes_max) {
@@ -126,14 +139,16 @@ Result<ChangeStream::Batch> StreamReader::poll(std::size_t events_max, std::size
     Batch batch;
     {
         MutexLock lock(mutex_);
-        if (closed_.load(std::memory_order_acquire)) return Error(ErrorCode::CursorKilled, "The change stream was closed");
+        if (closed_.load(std::memory_order_acquire))
+            return Error(ErrorCode::CursorKilled, "The change stream was closed");
         if (dead_) return *dead_;
         const Visit visit(*hub_);
         if (!visit) return shut_down();
         Gathering gathering{events_max, bytes_max, {}};
         if (!finished_ && events_max > 0) {
             auto gathered = gather(gathering);
-            // Events before the failure are handed out first; the failure meets the next poll again.
+            // Events before the failure are handed out first; the failure meets the next poll
+            // again.
             if (!gathered && gathering.events.empty()) death = die(std::move(gathered).error());
         }
         if (!death) {
@@ -162,7 +177,8 @@ Result<void> StreamReader::gather(Gathering& out) {
         if (!read) return stream_error(std::move(read).error());
         if (read->empty()) {
             // Nothing behind position_ was durable after `durable` had been asked for.
-            position_ = std::max(position_, OplogPosition{std::max(durable, position_.time), kAllOfTime});
+            position_ =
+                std::max(position_, OplogPosition{std::max(durable, position_.time), kAllOfTime});
             if (hub_->watch(subscription_, position_)) return {};
             --budget;  // the hub has seen more meanwhile
             continue;
@@ -189,7 +205,9 @@ Result<void> StreamReader::process(const std::shared_ptr<const OplogEntry>& entr
             ANGELIA_TRY_ASSIGN(std::optional<bson::Document> event, event_of(*entry, operation));
             if (event && !out.add(*std::move(event))) return {};
         }
-        if (plan.invalidated_by(operation) && !(resumed_at_ == here && plan.start().token.from_invalidate)) invalidating_ = entry;
+        if (plan.invalidated_by(operation) &&
+            !(resumed_at_ == here && plan.start().token.from_invalidate))
+            invalidating_ = entry;
     }
     position_ = here;
     return {};
@@ -209,37 +227,49 @@ Result<void> StreamReader::deliver_invalidate(Gathering& out) {
     return {};
 }
 
-Result<std::optional<bson::Document>> StreamReader::event_of(const OplogEntry& entry, Operation operation) {
+Result<std::optional<bson::Document>> StreamReader::event_of(const OplogEntry& entry,
+                                                             Operation operation) {
     const StreamPlan& plan = subscription_.plan();
     const EventNamespace ns = namespace_of(entry);
-    if (is_expanded_only(operation) && !plan.shape().expanded) return std::optional<bson::Document>();
+    if (is_expanded_only(operation) && !plan.shape().expanded)
+        return std::optional<bson::Document>();
     const Verdict verdict = plan.judge(ns, operation);
     if (verdict == Verdict::No) return std::optional<bson::Document>();
     EncodedEvent event = hub_->cache().get(entry, operation, plan.shape(), hub_->shares_events());
     const bool needs_image = plan.needs_image(operation);
     const bool filter_needs_image = needs_image && plan.filter().reads_full_document();
-    if (verdict == Verdict::Maybe && !filter_needs_image && !plan.filter().matches(event.view())) return std::optional<bson::Document>();
+    if (verdict == Verdict::Maybe && !filter_needs_image && !plan.filter().matches(event.view()))
+        return std::optional<bson::Document>();
 
     std::optional<bson::Document> document;
     if (needs_image) {
         ANGELIA_TRY_ASSIGN(document, complete(entry, operation, event.view()));
-        if (verdict == Verdict::Maybe && filter_needs_image && !plan.filter().matches(document->view())) return std::optional<bson::Document>();
+        if (verdict == Verdict::Maybe && filter_needs_image &&
+            !plan.filter().matches(document->view()))
+            return std::optional<bson::Document>();
     } else {
         document = std::move(event).release();
     }
     return through_stages(*std::move(document));
 }
 
-Result<std::optional<bson::Document>> StreamReader::complete(const OplogEntry& entry, Operation operation, bson::DocumentView event) {
+Result<std::optional<bson::Document>> StreamReader::complete(const OplogEntry& entry,
+                                                             Operation operation,
+                                                             bson::DocumentView event) {
     const StreamPlan& plan = subscription_.plan();
     if (plan.before_image() == BeforeImage::Required) {
-        return Error(ErrorCode::NoMatchingDocument, "The change stream requires the document as it was before each change (fullDocumentBeforeChange: "
-                                                    "required), and no image is stored for the " + std::string(operation_name(operation)) +
-                                                    " in " + plan.ns().full());
+        return Error(ErrorCode::NoMatchingDocument,
+                     "The change stream requires the document as it was before each change "
+                     "(fullDocumentBeforeChange: "
+                     "required), and no image is stored for the " +
+                         std::string(operation_name(operation)) + " in " + plan.ns().full());
     }
     if (plan.after_image() == AfterImage::Required) {
-        return Error(ErrorCode::NoMatchingDocument, "The change stream requires the document as it was after each update (fullDocument: required), "
-                                                    "and no image is stored for the update in " + plan.ns().full());
+        return Error(ErrorCode::NoMatchingDocument,
+                     "The change stream requires the document as it was after each update "
+                     "(fullDocument: required), "
+                     "and no image is stored for the update in " +
+                         plan.ns().full());
     }
     hub_->count_lookup();
     ANGELIA_TRY_ASSIGN(std::optional<bson::Document> current, hub_->hooks().lookup(entry));
@@ -255,19 +285,24 @@ Result<std::optional<bson::Document>> StreamReader::through_stages(bson::Documen
         const bson::Value id(event["_id"]);
         ANGELIA_TRY_ASSIGN(out, stages.transform(std::move(event)));
         if (out && !out->view().find("_id").identical(id.view())) {
-            return non_resumable(ErrorCode::ChangeStreamFatalError,
-                                 "The pipeline of the change stream removed or changed the field _id of an event. It holds the resume token: "
-                                 "without it the stream could not be resumed. Use only stages that keep it.");
+            return non_resumable(
+                ErrorCode::ChangeStreamFatalError,
+                "The pipeline of the change stream removed or changed the field _id of an event. "
+                "It holds the resume token: "
+                "without it the stream could not be resumed. Use only stages that keep it.");
         }
     }
     if (out && out->size_bytes() > bson::kDocumentBytesInternalMax) {
-        return Error(ErrorCode::BSONObjectTooLarge, "A change event has " + std::to_string(out->size_bytes()) + " bytes; allowed: " +
-                                                        std::to_string(bson::kDocumentBytesInternalMax));
+        return Error(ErrorCode::BSONObjectTooLarge,
+                     "A change event has " + std::to_string(out->size_bytes()) +
+                         " bytes; allowed: " + std::to_string(bson::kDocumentBytesInternalMax));
     }
     return out;
 }
 
-void StreamReader::wake_once(std::function<void()> wake) { hub_->set_wake(subscription_, std::move(wake)); }
+void StreamReader::wake_once(std::function<void()> wake) {
+    hub_->set_wake(subscription_, std::move(wake));
+}
 
 void StreamReader::close() {
     closed_.store(true, std::memory_order_release);

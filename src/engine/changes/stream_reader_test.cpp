@@ -81,7 +81,8 @@ TEST(ChangeStream, OfADatabaseHidesInternalCollections) {
 
 TEST(ChangeStream, FiltersByOperation) {
     World world;
-    const auto stream = world.watch("d.c", "{}", R"([{"$match": {"operationType": {"$in": ["insert", "delete"]}}}])");
+    const auto stream = world.watch(
+        "d.c", "{}", R"([{"$match": {"operationType": {"$in": ["insert", "delete"]}}}])");
     world.feed.insert("d.c", 1);
     world.feed.update("d.c", 1, bson::make("a", std::int32_t{1}));
     world.feed.remove("d.c", 1);
@@ -91,7 +92,8 @@ TEST(ChangeStream, FiltersByOperation) {
 
 TEST(ChangeStream, AppliesAllItsFiltersAndStages) {
     World world;
-    const auto stream = world.watch("d.c", "{}", R"([{"$match": {"operationType": "insert"}}, {"$match": {"fullDocument.a": 1}},
+    const auto stream = world.watch(
+        "d.c", "{}", R"([{"$match": {"operationType": "insert"}}, {"$match": {"fullDocument.a": 1}},
                                                      {"$project": {"fullDocument.b": 1}}, {"$match": {"fullDocument.b": {"$gt": 1}}}])");
     world.feed.insert("d.c", 1, bson::make("a", std::int32_t{1}, "b", std::int32_t{1}));
     world.feed.insert("d.c", 2, bson::make("a", std::int32_t{1}, "b", std::int32_t{2}));
@@ -130,7 +132,8 @@ TEST(ChangeStream, HandsOutWhatCameBeforeAFailure) {
 TEST(ChangeStream, WithoutStoredImagesRequiredFailsAndWhenAvailableIsNull) {
     World world;
     const auto before = world.watch("d.c", R"({"fullDocumentBeforeChange": "required"})");
-    const auto available = world.watch("d.c", R"({"fullDocument": "whenAvailable", "fullDocumentBeforeChange": "whenAvailable"})");
+    const auto available = world.watch(
+        "d.c", R"({"fullDocument": "whenAvailable", "fullDocumentBeforeChange": "whenAvailable"})");
     world.feed.update("d.c", 1, bson::make("a", std::int32_t{1}));
     EXPECT_EQ(before->poll(kNoLimit, kNoLimit).error().code, ErrorCode::NoMatchingDocument);
     const auto batch = poll(*available);
@@ -157,12 +160,14 @@ TEST(ChangeStream, LooksUpTheCurrentDocumentOfUpdates) {
 TEST(ChangeStream, LooksUpOnlyWhatTheFilterLeaves) {
     World world;
     world.documents[1] = bson::make("_id", std::int32_t{1}, "now", std::int32_t{5});
-    const auto by_key = world.watch("d.c", R"({"fullDocument": "updateLookup"})", R"([{"$match": {"documentKey._id": 1}}])");
+    const auto by_key = world.watch("d.c", R"({"fullDocument": "updateLookup"})",
+                                    R"([{"$match": {"documentKey._id": 1}}])");
     world.feed.update("d.c", 2, bson::make("a", std::int32_t{2}));
     world.feed.update("d.c", 1, bson::make("a", std::int32_t{2}));
     EXPECT_EQ(text_of(*by_key), "update d.c 1");
     EXPECT_EQ(world.streams.counters().lookups, 1u);
-    const auto by_document = world.watch("d.c", R"({"fullDocument": "updateLookup"})", R"([{"$match": {"fullDocument.now": 5}}])");
+    const auto by_document = world.watch("d.c", R"({"fullDocument": "updateLookup"})",
+                                         R"([{"$match": {"fullDocument.now": 5}}])");
     world.feed.update("d.c", 2, bson::make("a", std::int32_t{3}));
     world.feed.update("d.c", 1, bson::make("a", std::int32_t{3}));
     EXPECT_EQ(text_of(*by_document), "update d.c 1");
@@ -221,9 +226,13 @@ TEST(ChangeStream, ShowsExpandedEventsWhenAsked) {
     const auto plain = world.watch("d.c");
     const auto expanded = world.watch("d.c", R"({"showExpandedEvents": true})");
     world.feed.write(OpKind::Command, "d.c", {}, bson::make("create", "c"));
-    world.feed.write(OpKind::Command, "d.c", {}, bson::make("createIndexes", "c", "indexes", bson::array(bson::make("name", "a_1"))));
+    world.feed.write(
+        OpKind::Command, "d.c", {},
+        bson::make("createIndexes", "c", "indexes", bson::array(bson::make("name", "a_1"))));
     world.feed.insert("d.c", 1);
-    world.feed.write(OpKind::Command, "d.c", {}, bson::make("dropIndexes", "c", "indexes", bson::array(bson::make("name", "a_1"))));
+    world.feed.write(
+        OpKind::Command, "d.c", {},
+        bson::make("dropIndexes", "c", "indexes", bson::array(bson::make("name", "a_1"))));
     EXPECT_EQ(text_of(*plain), "insert d.c 1");
     EXPECT_EQ(text_of(*expanded), "create d.c, createIndexes d.c, insert d.c 1, dropIndexes d.c");
 }
@@ -242,13 +251,15 @@ TEST(ChangeStream, KeepsToTheSizeOfABatch) {
 TEST(ChangeStream, RefusesAnEventOverTheLimit) {
     World world;
     const auto stream = world.watch("d.c");
-    world.feed.insert("d.c", 1, bson::make("text", std::string(bson::kDocumentBytesInternalMax, 'x')));
+    world.feed.insert("d.c", 1,
+                      bson::make("text", std::string(bson::kDocumentBytesInternalMax, 'x')));
     EXPECT_EQ(stream->poll(kNoLimit, kNoLimit).error().code, ErrorCode::BSONObjectTooLarge);
 }
 
 TEST(ChangeStream, ReadsABoundedNumberOfEntriesPerPoll) {
     World world;
-    const auto start = bson::to_json(bson::make("startAtOperationTime", world.oplog.newest_durable()));
+    const auto start =
+        bson::to_json(bson::make("startAtOperationTime", world.oplog.newest_durable()));
     for (std::int32_t i = 0; i < 10'000; ++i) world.feed.insert("d.other", i);
     world.feed.insert("d.c", 1);
     const auto stream = world.watch("d.c", start);

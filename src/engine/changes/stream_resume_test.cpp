@@ -14,13 +14,16 @@ using test::text_of;
 using test::token_of;
 using test::World;
 
-std::string at_time(bson::Timestamp time) { return bson::to_json(bson::make("startAtOperationTime", time)); }
+std::string at_time(bson::Timestamp time) {
+    return bson::to_json(bson::make("startAtOperationTime", time));
+}
 
 void expect_history_lost(const Result<ChangeStream::Batch>& batch) {
     ASSERT_FALSE(batch.has_value());
     EXPECT_EQ(batch.error().code, ErrorCode::ChangeStreamHistoryLost);
     EXPECT_TRUE(batch.error().has_label("NonResumableChangeStreamError"));
-    EXPECT_NE(batch.error().message.find("resume point may no longer be in the oplog"), std::string::npos);
+    EXPECT_NE(batch.error().message.find("resume point may no longer be in the oplog"),
+              std::string::npos);
 }
 
 TEST(Resume, AfterAnEventGoesOnBehindIt) {
@@ -28,8 +31,10 @@ TEST(Resume, AfterAnEventGoesOnBehindIt) {
     const auto stream = world.watch("d.c");
     for (std::int32_t i = 1; i <= 3; ++i) world.feed.insert("d.c", i);
     const auto batch = poll(*stream);
-    EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", token_of(batch.events[0].view()))), "insert d.c 2, insert d.c 3");
-    EXPECT_EQ(text_of(*world.watch_from("d.c", "startAfter", token_of(batch.events[1].view()))), "insert d.c 3");
+    EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", token_of(batch.events[0].view()))),
+              "insert d.c 2, insert d.c 3");
+    EXPECT_EQ(text_of(*world.watch_from("d.c", "startAfter", token_of(batch.events[1].view()))),
+              "insert d.c 3");
     EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", batch.resume_token)), "");
 }
 
@@ -44,7 +49,8 @@ TEST(Resume, InTheMiddleOfACommitGoesOnInIt) {
     world.oplog.advance();
     const auto batch = poll(*stream, 1);
     EXPECT_EQ(text_of(batch), "insert d.c 1");
-    EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", batch.resume_token)), "insert d.c 2, insert d.c 3");
+    EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", batch.resume_token)),
+              "insert d.c 2, insert d.c 3");
     EXPECT_EQ(text_of(*stream), "insert d.c 2, insert d.c 3");
 }
 
@@ -83,7 +89,8 @@ TEST(Resume, AfterADropStillShowsTheInvalidate) {
     world.feed.insert("d.c", 1);
     const auto batch = poll(*stream);
     ASSERT_EQ(text_of(batch), "drop d.c, invalidate, closed");
-    EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", token_of(batch.events[0].view()))), "invalidate, closed");
+    EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", token_of(batch.events[0].view()))),
+              "invalidate, closed");
 }
 
 TEST(Resume, AfterAnInvalidateIsOnlyForStartAfter) {
@@ -92,7 +99,8 @@ TEST(Resume, AfterAnInvalidateIsOnlyForStartAfter) {
     world.feed.drop("d.c");
     world.feed.insert("d.c", 1);
     const auto token = poll(*stream).resume_token;
-    EXPECT_EQ(world.refusal_code("d.c", bson::to_json(bson::make("resumeAfter", token))), ErrorCode::InvalidResumeToken);
+    EXPECT_EQ(world.refusal_code("d.c", bson::to_json(bson::make("resumeAfter", token))),
+              ErrorCode::InvalidResumeToken);
     EXPECT_EQ(text_of(*world.watch_from("d.c", "startAfter", token)), "insert d.c 1");
 }
 
@@ -102,7 +110,8 @@ TEST(Resume, ADroppedDatabaseDoesNotEndANewStreamOfItsCollection) {
     world.feed.drop("d.c");
     world.feed.drop_database("d");
     world.feed.insert("d.c", 1);
-    EXPECT_EQ(text_of(*world.watch_from("d.c", "startAfter", poll(*stream).resume_token)), "insert d.c 1");
+    EXPECT_EQ(text_of(*world.watch_from("d.c", "startAfter", poll(*stream).resume_token)),
+              "insert d.c 1");
 }
 
 TEST(Resume, FromATimeIncludesIt) {
@@ -138,11 +147,16 @@ TEST(Resume, FromTrimmedHistoryIsRefused) {
     const auto third = world.feed.insert("d.c", 3);
     const auto batch = poll(*stream);
     ASSERT_TRUE(world.oplog.trim_before(third.time).has_value());
-    const auto refused = [&](const bson::Document& options) { return world.refusal_code("d.c", bson::to_json(options)); };
-    EXPECT_EQ(refused(bson::make("startAtOperationTime", first.time)), ErrorCode::ChangeStreamHistoryLost);
-    EXPECT_EQ(refused(bson::make("startAtOperationTime", second.time)), ErrorCode::ChangeStreamHistoryLost);
+    const auto refused = [&](const bson::Document& options) {
+        return world.refusal_code("d.c", bson::to_json(options));
+    };
+    EXPECT_EQ(refused(bson::make("startAtOperationTime", first.time)),
+              ErrorCode::ChangeStreamHistoryLost);
+    EXPECT_EQ(refused(bson::make("startAtOperationTime", second.time)),
+              ErrorCode::ChangeStreamHistoryLost);
     EXPECT_EQ(refused(bson::make("startAtOperationTime", third.time)), ErrorCode::Ok);
-    EXPECT_EQ(refused(bson::make("resumeAfter", token_of(batch.events[1].view()))), ErrorCode::ChangeStreamHistoryLost);
+    EXPECT_EQ(refused(bson::make("resumeAfter", token_of(batch.events[1].view()))),
+              ErrorCode::ChangeStreamHistoryLost);
     EXPECT_EQ(refused(bson::make("resumeAfter", token_of(batch.events[2].view()))), ErrorCode::Ok);
     EXPECT_EQ(refused(bson::make("startAfter", batch.resume_token)), ErrorCode::Ok);
     EXPECT_EQ(world.streams.counters().history_lost, 3u);
@@ -208,7 +222,7 @@ void write_randomly(World& world, std::mt19937& random, int commits) {
 }
 
 struct Sequence {
-    std::vector<std::string> events;   ///< as JSON
+    std::vector<std::string> events;  ///< as JSON
     std::vector<bson::Document> tokens;
 };
 
@@ -236,26 +250,35 @@ TEST_P(ResumeProperty, EveryPointLeadsToTheRestOfTheSameSequence) {
                                [](const auto& a, const auto& b) { return hex_of(a) < hex_of(b); }));
 
     for (int round = 0; round < 60; ++round) {
-        // From a random event on, in batches of random size; now and then the stream is left and resumed at the batch's token.
+        // From a random event on, in batches of random size; now and then the stream is left and
+        // resumed at the batch's token.
         const std::size_t from = random() % full.events.size();
-        auto stream = world.watch_from(ns, random() % 2 == 0 ? "resumeAfter" : "startAfter", full.tokens[from], stages);
+        auto stream = world.watch_from(ns, random() % 2 == 0 ? "resumeAfter" : "startAfter",
+                                       full.tokens[from], stages);
         Sequence rest;
-        for (int polls = 0; rest.events.size() + from + 1 < full.events.size() && polls < 2000; ++polls) {
+        for (int polls = 0; rest.events.size() + from + 1 < full.events.size() && polls < 2000;
+             ++polls) {
             const auto batch = poll(*stream, 1 + random() % 5);
             append_batch(rest, batch);
-            const std::shared_ptr<ChangeStream> choices[] = {stream, world.watch_from(ns, "resumeAfter", batch.resume_token, stages)};
+            const std::shared_ptr<ChangeStream> choices[] = {
+                stream, world.watch_from(ns, "resumeAfter", batch.resume_token, stages)};
             stream = choices[random() % 4 == 0 ? 1 : 0];
         }
-        const std::vector<std::string> expected(full.events.begin() + static_cast<std::ptrdiff_t>(from) + 1, full.events.end());
+        const std::vector<std::string> expected(
+            full.events.begin() + static_cast<std::ptrdiff_t>(from) + 1, full.events.end());
         ASSERT_EQ(rest.events, expected) << "resumed at " << from;
         ASSERT_EQ(text_of(*stream), "");
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scopes, ResumeProperty,
-                         ::testing::Values(std::pair{"d.a", "[]"}, std::pair{"d", "[]"},
-                                           std::pair{"d.a", R"([{"$match": {"operationType": {"$in": ["insert", "delete"]}}}])"},
-                                           std::pair{"d", R"([{"$match": {"$or": [{"fullDocument.v": 1}, {"operationType": "update"}]}}])"}));
+INSTANTIATE_TEST_SUITE_P(
+    Scopes, ResumeProperty,
+    ::testing::Values(
+        std::pair{"d.a", "[]"}, std::pair{"d", "[]"},
+        std::pair{"d.a", R"([{"$match": {"operationType": {"$in": ["insert", "delete"]}}}])"},
+        std::pair{
+            "d",
+            R"([{"$match": {"$or": [{"fullDocument.v": 1}, {"operationType": "update"}]}}])"}));
 
 }  // namespace
 }  // namespace angelia::engine::changes

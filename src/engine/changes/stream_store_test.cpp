@@ -19,7 +19,8 @@ using test::token_of;
 class StoredStreams : public ::testing::Test {
   protected:
     StoredStreams()
-        : path_(std::filesystem::path(::testing::TempDir()) / ("angelia_streams_" + bson::ObjectId::generate().to_hex())) {
+        : path_(std::filesystem::path(::testing::TempDir()) /
+                ("angelia_streams_" + bson::ObjectId::generate().to_hex())) {
         open();
     }
     ~StoredStreams() override {
@@ -33,8 +34,11 @@ class StoredStreams : public ::testing::Test {
         storage_ = storage::Storage::open(options).value_or_throw();
         oplog_ = Oplog::attach(*storage_);
         streams_ = std::make_unique<ChangeStreams>(
-            *oplog_, ChangeStreamHooks{[](const OplogEntry&) -> Result<std::optional<bson::Document>> { return std::optional<bson::Document>(); },
-                                       [this] { return storage_->store_id(); }});
+            *oplog_,
+            ChangeStreamHooks{[](const OplogEntry&) -> Result<std::optional<bson::Document>> {
+                                  return std::optional<bson::Document>();
+                              },
+                              [this] { return storage_->store_id(); }});
     }
     void close() {
         streams_.reset();
@@ -46,7 +50,8 @@ class StoredStreams : public ::testing::Test {
         close();
         open();
     }
-    /// Inserts documents with these ids in one commit, all at one time, and waits until they are durable.
+    /// Inserts documents with these ids in one commit, all at one time, and waits until they are
+    /// durable.
     bson::Timestamp insert(std::string_view collection, const std::vector<std::int32_t>& ids) {
         auto section = storage_->begin_apply();
         const bson::Timestamp time = section->next_timestamp();
@@ -73,7 +78,9 @@ class StoredStreams : public ::testing::Test {
         spec.options = options.copy();
         return streams_->open(spec);
     }
-    std::shared_ptr<ChangeStream> watch(const bson::Document& options = {}) { return try_watch(options).value_or_throw(); }
+    std::shared_ptr<ChangeStream> watch(const bson::Document& options = {}) {
+        return try_watch(options).value_or_throw();
+    }
 
     const std::filesystem::path path_;
     std::unique_ptr<storage::Storage> storage_;
@@ -97,11 +104,15 @@ TEST_F(StoredStreams, TokensHoldAfterReopening) {
     const auto batch = poll(*stream, 2);
     stream.reset();
     reopen();
-    EXPECT_EQ(text_of(*watch(bson::make("resumeAfter", batch.resume_token))), "insert d.c 3, insert d.c 4");
-    EXPECT_EQ(text_of(*watch(bson::make("resumeAfter", token_of(batch.events[0].view())))), "insert d.c 2, insert d.c 3, insert d.c 4");
-    EXPECT_EQ(text_of(*watch(bson::make("startAfter", fresh))), "insert d.c 1, insert d.c 2, insert d.c 3, insert d.c 4");
+    EXPECT_EQ(text_of(*watch(bson::make("resumeAfter", batch.resume_token))),
+              "insert d.c 3, insert d.c 4");
+    EXPECT_EQ(text_of(*watch(bson::make("resumeAfter", token_of(batch.events[0].view())))),
+              "insert d.c 2, insert d.c 3, insert d.c 4");
+    EXPECT_EQ(text_of(*watch(bson::make("startAfter", fresh))),
+              "insert d.c 1, insert d.c 2, insert d.c 3, insert d.c 4");
     insert("c", {5});
-    EXPECT_EQ(text_of(*watch(bson::make("resumeAfter", batch.resume_token))), "insert d.c 3, insert d.c 4, insert d.c 5");
+    EXPECT_EQ(text_of(*watch(bson::make("resumeAfter", batch.resume_token))),
+              "insert d.c 3, insert d.c 4, insert d.c 5");
 }
 
 TEST_F(StoredStreams, ANewStreamAfterReopeningStartsAtNow) {
@@ -137,7 +148,9 @@ TEST_F(StoredStreams, SayWhenHistoryIsGone) {
         const auto opened = try_watch(options);
         return opened ? ErrorCode::Ok : opened.error().code;
     };
-    const auto token = [&](std::size_t i) { return bson::make("resumeAfter", token_of(batch.events[i].view())); };
+    const auto token = [&](std::size_t i) {
+        return bson::make("resumeAfter", token_of(batch.events[i].view()));
+    };
     EXPECT_EQ(code(token(1)), ErrorCode::ChangeStreamHistoryLost);
     EXPECT_EQ(code(token(2)), ErrorCode::Ok);
     EXPECT_EQ(code(bson::make("startAtOperationTime", second)), ErrorCode::ChangeStreamHistoryLost);

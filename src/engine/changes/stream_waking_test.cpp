@@ -67,7 +67,8 @@ TEST(Waking, IsNotMissedWhenTheIndexLagsBehindTheWatermark) {
 
 TEST(Waking, DoesNotRepeatWhatWasReadBeforeTheIndexHeardOfIt) {
     World world;
-    const auto start = bson::to_json(bson::make("startAtOperationTime", world.oplog.newest_durable()));
+    const auto start =
+        bson::to_json(bson::make("startAtOperationTime", world.oplog.newest_durable()));
     const auto stream = world.watch("d.c", start);
     world.feed.durable = false;
     world.feed.insert("d.c", 1);
@@ -98,7 +99,8 @@ TEST(Waking, IsReplacedAndCancelled) {
 
 TEST(Waking, IsNotDisturbedByOtherWrites) {
     World world;
-    const auto stream = world.watch("d.c", "{}", R"([{"$match": {"operationType": "insert", "fullDocument.to": "me"}}])");
+    const auto stream = world.watch(
+        "d.c", "{}", R"([{"$match": {"operationType": "insert", "fullDocument.to": "me"}}])");
     const auto before = poll(*stream).resume_token;
     Bell bell;
     bell.hang(*stream);
@@ -111,7 +113,8 @@ TEST(Waking, IsNotDisturbedByOtherWrites) {
     const auto batch = poll(*stream);
     EXPECT_EQ(text_of(batch), "");
     EXPECT_LT(hex_of(before), hex_of(batch.resume_token));
-    EXPECT_EQ(world.oplog.read_count(), reads);  // a stream that the index watches for need not look itself
+    EXPECT_EQ(world.oplog.read_count(),
+              reads);  // a stream that the index watches for need not look itself
     EXPECT_EQ(world.streams.counters().candidates, 2u);
     world.feed.insert("d.c", 4, bson::make("to", "me"));
     EXPECT_EQ(bell.rung(), 1);
@@ -152,7 +155,8 @@ TEST(Waking, OfAThousandStreamsTouchesOnlyThoseConcerned) {
     std::vector<std::unique_ptr<Bell>> bells;
     for (int i = 0; i < 1000; ++i) {
         const std::string ns = "d.c" + std::to_string(i % 100);
-        const char* const filters[] = {R"([{"$match": {"operationType": "insert"}}])", R"([{"$match": {"operationType": "delete"}}])"};
+        const char* const filters[] = {R"([{"$match": {"operationType": "insert"}}])",
+                                       R"([{"$match": {"operationType": "delete"}}])"};
         streams.push_back(world.watch(ns, "{}", filters[i / 100 % 2]));
         bells.push_back(std::make_unique<Bell>());
         bells.back()->hang(*streams.back());
@@ -199,7 +203,8 @@ std::vector<std::string> read_by_waking(ChangeStream& stream, std::size_t events
         auto future = woken->get_future();
         stream.wake_once([woken] { woken->set_value(); });
         if (future.wait_for(std::chrono::seconds(30)) != std::future_status::ready) break;
-        for (const auto& event : poll(stream, 7).events) lines.push_back(test::line_of(event.view()));
+        for (const auto& event : poll(stream, 7).events)
+            lines.push_back(test::line_of(event.view()));
     }
     return lines;
 }
@@ -207,12 +212,14 @@ std::vector<std::string> read_by_waking(ChangeStream& stream, std::size_t events
 TEST(Waking, LosesNothingWhileWritersRun) {
     World world;
     constexpr std::int32_t kEvents = 2000;
-    const auto start = bson::to_json(bson::make("startAtOperationTime", world.oplog.newest_durable()));
+    const auto start =
+        bson::to_json(bson::make("startAtOperationTime", world.oplog.newest_durable()));
     std::vector<std::shared_ptr<ChangeStream>> streams;
     for (int i = 0; i < 4; ++i) streams.push_back(world.watch("d.c", start));
     std::vector<std::future<std::vector<std::string>>> readers;
     for (const auto& stream : streams) {
-        readers.push_back(std::async(std::launch::async, [&stream] { return read_by_waking(*stream, kEvents); }));
+        readers.push_back(
+            std::async(std::launch::async, [&stream] { return read_by_waking(*stream, kEvents); }));
     }
     std::vector<std::string> expected;
     for (std::int32_t i = 0; i < kEvents; ++i) {

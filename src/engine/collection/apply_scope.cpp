@@ -40,8 +40,14 @@ CatalogViewPtr without_collection(const CatalogView& view, const Namespace& ns) 
 }  // namespace
 
 ApplyScope::ApplyScope(Core& core)
-    : core_(core), lock_(core.apply_mutex), section_(core.storage->begin_apply()), wall_{core.clock().system_millis()},
-      base_view_(core.catalog.view()), view_(base_view_), early_view_(base_view_), next_id_(core.catalog.next_id()) {}
+    : core_(core),
+      lock_(core.apply_mutex),
+      section_(core.storage->begin_apply()),
+      wall_{core.clock().system_millis()},
+      base_view_(core.catalog.view()),
+      view_(base_view_),
+      early_view_(base_view_),
+      next_id_(core.catalog.next_id()) {}
 
 ApplyScope::~ApplyScope() {
     for (const auto& gaps : touched_gaps_) gaps->end_section();
@@ -54,8 +60,11 @@ std::uint32_t ApplyScope::next_id() {
     return id;
 }
 
-Result<CollectionPtr> ApplyScope::create_collection(const Namespace& ns, const bson::Document& options) {
-    if (view_->find(ns)) return Error(ErrorCode::NamespaceExists, fmt::format("Collection {} already exists.", ns.full()));
+Result<CollectionPtr> ApplyScope::create_collection(const Namespace& ns,
+                                                    const bson::Document& options) {
+    if (view_->find(ns))
+        return Error(ErrorCode::NamespaceExists,
+                     fmt::format("Collection {} already exists.", ns.full()));
     ANGELIA_TRY(view_->check_database_case(ns.db));
     auto collection = std::make_shared<Collection>();
     collection->ns = ns;
@@ -96,7 +105,8 @@ void ApplyScope::erase_collection(const CollectionPtr& collection) {
         section_->erase_range(family, prefix, storage::prefix_end(prefix));
     };
     erase_all(storage::Family::Records, storage::record_prefix(collection->id));
-    for (const auto& index : collection->indexes) erase_all(storage::Family::Indexes, storage::index_prefix(index->id));
+    for (const auto& index : collection->indexes)
+        erase_all(storage::Family::Indexes, storage::index_prefix(index->id));
     section_->erase(storage::Family::Meta, catalog_key(collection->id));
     section_->erase(storage::Family::Meta, counter_key(collection->id));
     catalog_dirty_.erase(collection->id);
@@ -116,12 +126,16 @@ ApplyScope::Pending& ApplyScope::pending(const CollectionPtr& collection) {
 
 void ApplyScope::will_live(const std::shared_ptr<GapCache>& gaps, std::string_view key) {
     gaps->put(key);
-    if (std::find(touched_gaps_.begin(), touched_gaps_.end(), gaps) == touched_gaps_.end()) touched_gaps_.push_back(gaps);
+    if (std::find(touched_gaps_.begin(), touched_gaps_.end(), gaps) == touched_gaps_.end())
+        touched_gaps_.push_back(gaps);
 }
 
-storage::RecordId ApplyScope::allocate_record(const CollectionPtr& collection) { return pending(collection).counters.next_record++; }
+storage::RecordId ApplyScope::allocate_record(const CollectionPtr& collection) {
+    return pending(collection).counters.next_record++;
+}
 
-void ApplyScope::count(const CollectionPtr& collection, std::int64_t documents, std::int64_t bytes) {
+void ApplyScope::count(const CollectionPtr& collection, std::int64_t documents,
+                       std::int64_t bytes) {
     auto& counters = pending(collection).counters;
     counters.count += documents;
     counters.bytes += bytes;
@@ -154,7 +168,8 @@ void ApplyScope::append(std::shared_ptr<const std::string> entry) {
     section_->append_oplog(section_->next_timestamp(), 0, std::move(entry));
 }
 
-void ApplyScope::log(OpKind kind, const Collection& collection, bson::ValueView id, bson::DocumentView payload, const RetryReference& retry) {
+void ApplyScope::log(OpKind kind, const Collection& collection, bson::ValueView id,
+                     bson::DocumentView payload, const RetryReference& retry) {
     OplogFields fields;
     fields.kind = kind;
     fields.db = collection.ns.db;
@@ -170,7 +185,8 @@ void ApplyScope::log(OpKind kind, const Collection& collection, bson::ValueView 
     append(OplogEntry::encode(fields));
 }
 
-void ApplyScope::log_command(const std::string& db, const std::string& collection, std::uint32_t id, const Uuid& uuid, bson::DocumentView payload) {
+void ApplyScope::log_command(const std::string& db, const std::string& collection, std::uint32_t id,
+                             const Uuid& uuid, bson::DocumentView payload) {
     OplogFields fields;
     fields.kind = OpKind::Command;
     fields.db = db;
@@ -209,12 +225,17 @@ void ApplyScope::rollback(const Mark& m) {
 }
 
 Result<void> ApplyScope::finish_batch(const RetryKey* retry, PendingStatements statements) {
-    for (const auto& p : pending_) section_->put(storage::Family::Meta, counter_key(p.collection->id), encode_counters(p.counters));
+    for (const auto& p : pending_)
+        section_->put(storage::Family::Meta, counter_key(p.collection->id),
+                      encode_counters(p.counters));
     for (const auto id : catalog_dirty_) {
         for (const auto& [ns, collection] : view_->collections)
-            if (collection->id == id) section_->put(storage::Family::Meta, catalog_key(id), encode_collection(*collection).bytes());
+            if (collection->id == id)
+                section_->put(storage::Family::Meta, catalog_key(id),
+                              encode_collection(*collection).bytes());
     }
-    if (retry && !statements.empty()) ANGELIA_TRY(core_.retries.record(*section_, *retry, std::move(statements), wall_));
+    if (retry && !statements.empty())
+        ANGELIA_TRY(core_.retries.record(*section_, *retry, std::move(statements), wall_));
     if (!atomic_entries_.empty()) {
         const auto time = section_->next_timestamp();
         std::uint32_t sub = 0;
@@ -223,16 +244,19 @@ Result<void> ApplyScope::finish_batch(const RetryKey* retry, PendingStatements s
     return {};
 }
 
-Result<storage::CommitPosition> ApplyScope::commit(const RetryKey* retry, PendingStatements statements) {
+Result<storage::CommitPosition> ApplyScope::commit(const RetryKey* retry,
+                                                   PendingStatements statements) {
     const bool with_statements = retry && !statements.empty();
     auto fail = [&](Error error) {
         if (with_statements) core_.retries.forget(*retry);
         return error;
     };
-    if (auto finished = finish_batch(retry, std::move(statements)); !finished) return fail(std::move(finished).error());
+    if (auto finished = finish_batch(retry, std::move(statements)); !finished)
+        return fail(std::move(finished).error());
 
-    // Visible before the commit: who is woken by the commit (a stream) must find the collection, its flags and its counters. Each is
-    // harmless to a reader that comes too early; what is not (a new index) waits for the commit.
+    // Visible before the commit: who is woken by the commit (a stream) must find the collection,
+    // its flags and its counters. Each is harmless to a reader that comes too early; what is not (a
+    // new index) waits for the commit.
     std::vector<Counters> before;
     for (const auto& p : pending_) {
         auto& live = *p.collection->live;

@@ -1,5 +1,5 @@
-// One stay in the apply section, and what the engine publishes with it: counters, catalog, oplog entries. Nothing is visible and nothing
-// is kept unless commit() succeeds.
+// One stay in the apply section, and what the engine publishes with it: counters, catalog, oplog
+// entries. Nothing is visible and nothing is kept unless commit() succeeds.
 #pragma once
 
 #include "engine/core.h"
@@ -8,7 +8,8 @@
 
 namespace angelia::engine {
 
-/// Not thread-safe; lives on one thread, briefly. Holds the engine's apply mutex from construction to destruction.
+/// Not thread-safe; lives on one thread, briefly. Holds the engine's apply mutex from construction
+/// to destruction.
 class ApplyScope {
   public:
     explicit ApplyScope(Core& core);
@@ -28,7 +29,8 @@ class ApplyScope {
     /// Writes the collection with its _id index and the oplog entry.
     /// Errors: NamespaceExists, DatabaseDifferCase.
     Result<CollectionPtr> create_collection(const Namespace& ns, const bson::Document& options);
-    /// Replaces a collection by a changed one (same id); `after_commit` when readers must not see it before its data is there.
+    /// Replaces a collection by a changed one (same id); `after_commit` when readers must not see
+    /// it before its data is there.
     void replace_collection(std::shared_ptr<Collection> changed, bool after_commit);
     /// Takes a collection out of the catalog and erases its data, without an oplog entry.
     void erase_collection(const CollectionPtr& collection);
@@ -37,7 +39,8 @@ class ApplyScope {
     // -- counters
     storage::RecordId allocate_record(const CollectionPtr& collection);
     void count(const CollectionPtr& collection, std::int64_t documents, std::int64_t bytes);
-    /// Says that a key is about to be put where readers remember gaps. Every key of a record or an index entry, before it is put.
+    /// Says that a key is about to be put where readers remember gaps. Every key of a record or an
+    /// index entry, before it is put.
     void will_live(const std::shared_ptr<GapCache>& gaps, std::string_view key);
     /// Remembers that a document has several keys in an index.
     void mark_multikey(const CollectionPtr& collection, std::size_t index);
@@ -48,9 +51,12 @@ class ApplyScope {
         std::int64_t txn_number = 0;
         std::int32_t stmt_id = -1;
     };
-    void log(OpKind kind, const Collection& collection, bson::ValueView id, bson::DocumentView payload, const RetryReference& retry);
-    void log_command(const std::string& db, const std::string& collection, std::uint32_t id, const Uuid& uuid, bson::DocumentView payload);
-    /// A time for values in documents and for record headers: not greater than the oplog entry that follows.
+    void log(OpKind kind, const Collection& collection, bson::ValueView id,
+             bson::DocumentView payload, const RetryReference& retry);
+    void log_command(const std::string& db, const std::string& collection, std::uint32_t id,
+                     const Uuid& uuid, bson::DocumentView payload);
+    /// A time for values in documents and for record headers: not greater than the oplog entry that
+    /// follows.
     bson::Timestamp stamp() { return section_->next_timestamp(); }
 
     // -- undoing one write of a list
@@ -60,8 +66,8 @@ class ApplyScope {
 
     std::size_t bytes() const { return section_->bytes(); }
     bool changed() const { return changed_; }
-    /// Puts what hangs on the batch (counters, catalog, retry record), writes it, publishes. Call once; then only destroy.
-    /// Errors: those of ApplySection::commit, InternalError.
+    /// Puts what hangs on the batch (counters, catalog, retry record), writes it, publishes. Call
+    /// once; then only destroy. Errors: those of ApplySection::commit, InternalError.
     Result<storage::CommitPosition> commit(const RetryKey* retry, PendingStatements statements);
 
   private:

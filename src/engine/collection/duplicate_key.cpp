@@ -24,12 +24,25 @@ void message_fields(std::string& out, bson::DocumentView document, bool with_nam
 
 void message_text(std::string& out, bson::ValueView value) {
     switch (value.type()) {
-        case bson::Type::String: out += fmt::format("\"{}\"", value.as_string()); break;
-        case bson::Type::ObjectId: out += fmt::format("ObjectId('{}')", value.as_object_id().to_hex()); break;
-        case bson::Type::Date: out += fmt::format("new Date({})", value.as_date().millis); break;
-        case bson::Type::Timestamp: out += fmt::format("Timestamp({}, {})", value.as_timestamp().seconds, value.as_timestamp().increment); break;
-        case bson::Type::Int32: out += fmt::format("{}", value.as_int32()); break;
-        case bson::Type::Int64: out += fmt::format("{}", value.as_int64()); break;
+        case bson::Type::String:
+            out += fmt::format("\"{}\"", value.as_string());
+            break;
+        case bson::Type::ObjectId:
+            out += fmt::format("ObjectId('{}')", value.as_object_id().to_hex());
+            break;
+        case bson::Type::Date:
+            out += fmt::format("new Date({})", value.as_date().millis);
+            break;
+        case bson::Type::Timestamp:
+            out += fmt::format("Timestamp({}, {})", value.as_timestamp().seconds,
+                               value.as_timestamp().increment);
+            break;
+        case bson::Type::Int32:
+            out += fmt::format("{}", value.as_int32());
+            break;
+        case bson::Type::Int64:
+            out += fmt::format("{}", value.as_int64());
+            break;
         case bson::Type::Double: {
             // Doubles show a fraction, so that 1.0 is told from 1.
             auto text = fmt::format("{}", value.as_double());
@@ -37,12 +50,24 @@ void message_text(std::string& out, bson::ValueView value) {
             out += text;
             break;
         }
-        case bson::Type::Bool: out += value.as_bool() ? "true" : "false"; break;
-        case bson::Type::Null: out += "null"; break;
-        case bson::Type::Undefined: out += "undefined"; break;
-        case bson::Type::MinKey: out += "MinKey"; break;
-        case bson::Type::MaxKey: out += "MaxKey"; break;
-        case bson::Type::Regex: out += fmt::format("/{}/{}", value.as_regex().pattern, value.as_regex().options); break;
+        case bson::Type::Bool:
+            out += value.as_bool() ? "true" : "false";
+            break;
+        case bson::Type::Null:
+            out += "null";
+            break;
+        case bson::Type::Undefined:
+            out += "undefined";
+            break;
+        case bson::Type::MinKey:
+            out += "MinKey";
+            break;
+        case bson::Type::MaxKey:
+            out += "MaxKey";
+            break;
+        case bson::Type::Regex:
+            out += fmt::format("/{}/{}", value.as_regex().pattern, value.as_regex().options);
+            break;
         case bson::Type::Document:
             out += "{";
             message_fields(out, value.as_document(), true);
@@ -69,7 +94,9 @@ void message_text(std::string& out, bson::ValueView value) {
             out += fmt::format("BinData({}, {})", binary.subtype, hex);
             break;
         }
-        default: out += bson::to_json(value); break;
+        default:
+            out += bson::to_json(value);
+            break;
     }
 }
 
@@ -81,10 +108,12 @@ std::string to_message_text(bson::DocumentView document) {
     return out + "}";
 }
 
-Error duplicate_key_error(const Collection& collection, const Index& index, bson::DocumentView document, std::string_view encoded_key) {
+Error duplicate_key_error(const Collection& collection, const Index& index,
+                          bson::DocumentView document, std::string_view encoded_key) {
     const auto values = query::key_values(index.pattern, document, encoded_key);
-    Error error(ErrorCode::DuplicateKey, fmt::format("E11000 duplicate key error collection: {} index: {} dup key: {}", collection.ns.full(),
-                                                     index.spec.name, to_message_text(values)));
+    Error error(ErrorCode::DuplicateKey,
+                fmt::format("E11000 duplicate key error collection: {} index: {} dup key: {}",
+                            collection.ns.full(), index.spec.name, to_message_text(values)));
     error.details_bson = bson::make("keyPattern", index.spec.key, "keyValue", values).take_bytes();
     return error;
 }

@@ -46,7 +46,9 @@ void GapCache::learn(const LessonPtr& lesson, std::string_view start, std::strin
 }
 
 void GapCache::forget_oldest() {
-    auto oldest = std::min_element(gaps_.begin(), gaps_.end(), [](const auto& a, const auto& b) { return a.second.epoch < b.second.epoch; });
+    auto oldest = std::min_element(gaps_.begin(), gaps_.end(), [](const auto& a, const auto& b) {
+        return a.second.epoch < b.second.epoch;
+    });
     gaps_.erase(oldest);
 }
 

@@ -1,5 +1,6 @@
-// Remembers stretches of keys in which nothing lives. The front of a queue is tombstones; walking over them again for every
-// poll costs milliseconds (docs/engine.md). Only a cache: losing a gap costs time, never an answer.
+// Remembers stretches of keys in which nothing lives. The front of a queue is tombstones; walking
+// over them again for every poll costs milliseconds (docs/engine.md). Only a cache: losing a gap
+// costs time, never an answer.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ class GapCache {
     };
     using LessonPtr = std::shared_ptr<Lesson>;  ///< shared by the reader and, weakly, by the cache
 
-    /// Call before the reader's snapshot is made. `epoch`: gaps up to it hold in that snapshot. No lesson while a writer has put keys that
-    /// the snapshot may or may not show.
+    /// Call before the reader's snapshot is made. `epoch`: gaps up to it hold in that snapshot. No
+    /// lesson while a writer has put keys that the snapshot may or may not show.
     struct Ticket {
         std::uint64_t epoch = 0;
         LessonPtr lesson;
@@ -61,7 +62,7 @@ class GapCache {
     std::vector<std::weak_ptr<Lesson>> lessons_;
     std::uint64_t epoch_ = 0;
     bool writing_ = false;
-    std::atomic<std::size_t> count_{0};             ///< gaps_.size(), to be looked at without the lock
+    std::atomic<std::size_t> count_{0};  ///< gaps_.size(), to be looked at without the lock
 };
 
 }  // namespace angelia::engine

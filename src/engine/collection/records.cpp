@@ -9,22 +9,30 @@ namespace angelia::engine {
 
 namespace {
 
-std::string index_entry_key(const Index& index, std::string_view encoded, storage::RecordId record) {
-    return index.spec.unique ? storage::unique_entry(index.id, encoded) : storage::index_entry(index.id, encoded, record);
+std::string index_entry_key(const Index& index, std::string_view encoded,
+                            storage::RecordId record) {
+    return index.spec.unique ? storage::unique_entry(index.id, encoded)
+                             : storage::index_entry(index.id, encoded, record);
 }
 
-void put_index_entry(ApplyScope& scope, const Index& index, std::string_view encoded, storage::RecordId record) {
+void put_index_entry(ApplyScope& scope, const Index& index, std::string_view encoded,
+                     storage::RecordId record) {
     const auto key = index_entry_key(index, encoded, record);
     scope.will_live(index.gaps, key);
-    scope.section().put(storage::Family::Indexes, key, index.spec.unique ? storage::encode_record_id(record) : std::string());
+    scope.section().put(storage::Family::Indexes, key,
+                        index.spec.unique ? storage::encode_record_id(record) : std::string());
 }
 
-Result<void> check_unique(ApplyScope& scope, const Collection& collection, const Index& index, bson::DocumentView document,
-                          std::string_view encoded, storage::RecordId own) {
+Result<void> check_unique(ApplyScope& scope, const Collection& collection, const Index& index,
+                          bson::DocumentView document, std::string_view encoded,
+                          storage::RecordId own) {
     if (!index.spec.unique) return {};
     std::string value;
-    ANGELIA_TRY_ASSIGN(bool taken, scope.section().get(storage::Family::Indexes, storage::unique_entry(index.id, encoded), value));
-    if (taken && storage::decode_record_id(value) != own) return duplicate_key_error(collection, index, document, encoded);
+    ANGELIA_TRY_ASSIGN(bool taken,
+                       scope.section().get(storage::Family::Indexes,
+                                           storage::unique_entry(index.id, encoded), value));
+    if (taken && storage::decode_record_id(value) != own)
+        return duplicate_key_error(collection, index, document, encoded);
     return {};
 }
 
@@ -32,12 +40,14 @@ Result<void> check_unique(ApplyScope& scope, const Collection& collection, const
 bool same_indexed_fields(const Index& index, bson::DocumentView a, bson::DocumentView b) {
     if (index.partial) return false;
     return std::all_of(index.pattern.fields.begin(), index.pattern.fields.end(),
-                       [&](const auto& field) { return a.find(field.path.front()).identical(b.find(field.path.front())); });
+                       [&](const auto& field) {
+                           return a.find(field.path.front()).identical(b.find(field.path.front()));
+                       });
 }
 
 bson::Document describe_update(const query::UpdateDescription& description) {
-    return bson::make("updatedFields", description.updated_fields, "removedFields", description.removed_fields, "truncatedArrays",
-                      description.truncated_arrays);
+    return bson::make("updatedFields", description.updated_fields, "removedFields",
+                      description.removed_fields, "truncatedArrays", description.truncated_arrays);
 }
 
 }  // namespace
@@ -59,14 +69,16 @@ Result<KeysOfDocument> keys_of_document(const Collection& collection, bson::Docu
 
 Result<bson::Document> prepare_insert(bson::Document document) {
     if (document.size_bytes() > bson::kDocumentBytesMax)
-        return Error(ErrorCode::BSONObjectTooLarge, fmt::format("object to insert too large. size in bytes: {}, max size: {}",
-                                                                document.size_bytes(), bson::kDocumentBytesMax));
+        return Error(ErrorCode::BSONObjectTooLarge,
+                     fmt::format("object to insert too large. size in bytes: {}, max size: {}",
+                                 document.size_bytes(), bson::kDocumentBytesMax));
     const auto view = document.view();
     bson::ValueView id;
     std::size_t position = 0, id_position = 0;
     for (const auto& element : view) {
         if (element.key == "_id") {
-            if (id) return Error(ErrorCode::BadValue, "can't have multiple _id fields in one document");
+            if (id)
+                return Error(ErrorCode::BadValue, "can't have multiple _id fields in one document");
             id = element.value;
             id_position = position;
         }
@@ -86,21 +98,26 @@ Result<bson::Document> prepare_insert(bson::Document document) {
     return b.take();
 }
 
-Result<bool> read_record(const storage::Reader& reader, storage::CollectionId collection, storage::RecordId record, std::string& value) {
+Result<bool> read_record(const storage::Reader& reader, storage::CollectionId collection,
+                         storage::RecordId record, std::string& value) {
     return reader.get(storage::Family::Records, storage::record_key(collection, record), value);
 }
 
-Result<std::optional<storage::RecordId>> find_record_by_id(const storage::Reader& reader, const Collection& collection, bson::ValueView id) {
+Result<std::optional<storage::RecordId>> find_record_by_id(const storage::Reader& reader,
+                                                           const Collection& collection,
+                                                           bson::ValueView id) {
     std::string encoded, value;
     query::append_key(encoded, id);
     std::optional<storage::RecordId> record;
-    ANGELIA_TRY_ASSIGN(bool found, reader.get(storage::Family::Indexes, storage::unique_entry(collection.id_index().id, encoded), value));
+    ANGELIA_TRY_ASSIGN(bool found,
+                       reader.get(storage::Family::Indexes,
+                                  storage::unique_entry(collection.id_index().id, encoded), value));
     if (found) record = storage::decode_record_id(value);
     return record;
 }
 
-Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Document& document, PreparedKeys* keys,
-                           const ApplyScope::RetryReference& retry) {
+Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Document& document,
+                           PreparedKeys* keys, const ApplyScope::RetryReference& retry) {
     auto collection = scope.collection(ns);
     if (query::has_empty_timestamp(document)) {
         document = query::fill_empty_timestamps(document, [&] { return scope.stamp(); });
@@ -113,54 +130,72 @@ Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Documen
     const KeysOfDocument& all = own.empty() ? keys->keys : own;
 
     for (std::size_t i = 0; i < all.size(); ++i)
-        for (const auto& key : all[i].keys) ANGELIA_TRY(check_unique(scope, *collection, *collection->indexes[i], document, key, 0));
+        for (const auto& key : all[i].keys)
+            ANGELIA_TRY(
+                check_unique(scope, *collection, *collection->indexes[i], document, key, 0));
 
     const auto record = scope.allocate_record(collection);
     const auto record_key = storage::record_key(collection->id, record);
-    scope.will_live(std::shared_ptr<GapCache>(collection->live, &collection->live->record_gaps), record_key);
-    scope.section().put(storage::Family::Records, record_key, storage::record_value(scope.stamp(), document.bytes()));
+    scope.will_live(std::shared_ptr<GapCache>(collection->live, &collection->live->record_gaps),
+                    record_key);
+    scope.section().put(storage::Family::Records, record_key,
+                        storage::record_value(scope.stamp(), document.bytes()));
     for (std::size_t i = 0; i < all.size(); ++i) {
-        for (const auto& key : all[i].keys) put_index_entry(scope, *collection->indexes[i], key, record);
-        if (all[i].multikey && !collection->indexes[i]->multikey) scope.mark_multikey(collection, i);
+        for (const auto& key : all[i].keys)
+            put_index_entry(scope, *collection->indexes[i], key, record);
+        if (all[i].multikey && !collection->indexes[i]->multikey)
+            scope.mark_multikey(collection, i);
     }
     scope.count(collection, 1, static_cast<std::int64_t>(document.size_bytes()));
     scope.log(OpKind::Insert, *collection, document.view()["_id"], document, retry);
     return {};
 }
 
-Result<void> replace_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record, bson::DocumentView before, bson::Document& after,
-                            const query::UpdateDescription* description, const ApplyScope::RetryReference& retry) {
+Result<void> replace_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record,
+                            bson::DocumentView before, bson::Document& after,
+                            const query::UpdateDescription* description,
+                            const ApplyScope::RetryReference& retry) {
     auto collection = scope.collection(ns);
-    if (!description && query::has_empty_timestamp(after)) after = query::fill_empty_timestamps(after, [&] { return scope.stamp(); });
+    if (!description && query::has_empty_timestamp(after))
+        after = query::fill_empty_timestamps(after, [&] { return scope.stamp(); });
     for (std::size_t i = 0; i < collection->indexes.size(); ++i) {
         const Index& index = *collection->indexes[i];
         if (same_indexed_fields(index, before, after)) continue;
         ANGELIA_TRY_ASSIGN(auto old_keys, keys_in_index(index, before));
         ANGELIA_TRY_ASSIGN(auto new_keys, keys_in_index(index, after));
         std::vector<std::string> gone, added;
-        std::set_difference(old_keys.keys.begin(), old_keys.keys.end(), new_keys.keys.begin(), new_keys.keys.end(), std::back_inserter(gone));
-        std::set_difference(new_keys.keys.begin(), new_keys.keys.end(), old_keys.keys.begin(), old_keys.keys.end(), std::back_inserter(added));
-        for (const auto& key : added) ANGELIA_TRY(check_unique(scope, *collection, index, after, key, record));
-        for (const auto& key : gone) scope.section().erase(storage::Family::Indexes, index_entry_key(index, key, record));
+        std::set_difference(old_keys.keys.begin(), old_keys.keys.end(), new_keys.keys.begin(),
+                            new_keys.keys.end(), std::back_inserter(gone));
+        std::set_difference(new_keys.keys.begin(), new_keys.keys.end(), old_keys.keys.begin(),
+                            old_keys.keys.end(), std::back_inserter(added));
+        for (const auto& key : added)
+            ANGELIA_TRY(check_unique(scope, *collection, index, after, key, record));
+        for (const auto& key : gone)
+            scope.section().erase(storage::Family::Indexes, index_entry_key(index, key, record));
         for (const auto& key : added) put_index_entry(scope, index, key, record);
         if (new_keys.multikey && !index.multikey) scope.mark_multikey(collection, i);
     }
-    scope.section().put(storage::Family::Records, storage::record_key(collection->id, record), storage::record_value(scope.stamp(), after.bytes()));
-    scope.count(collection, 0, static_cast<std::int64_t>(after.size_bytes()) - static_cast<std::int64_t>(before.size_bytes()));
+    scope.section().put(storage::Family::Records, storage::record_key(collection->id, record),
+                        storage::record_value(scope.stamp(), after.bytes()));
+    scope.count(collection, 0,
+                static_cast<std::int64_t>(after.size_bytes()) -
+                    static_cast<std::int64_t>(before.size_bytes()));
     if (description)
-        scope.log(OpKind::Update, *collection, after.view()["_id"], describe_update(*description), retry);
+        scope.log(OpKind::Update, *collection, after.view()["_id"], describe_update(*description),
+                  retry);
     else
         scope.log(OpKind::Replace, *collection, after.view()["_id"], after, retry);
     return {};
 }
 
-Result<void> remove_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record, bson::DocumentView before,
-                           const ApplyScope::RetryReference& retry) {
+Result<void> remove_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record,
+                           bson::DocumentView before, const ApplyScope::RetryReference& retry) {
     auto collection = scope.collection(ns);
     ANGELIA_TRY_ASSIGN(auto all, keys_of_document(*collection, before));
     for (std::size_t i = 0; i < all.size(); ++i)
         for (const auto& key : all[i].keys)
-            scope.section().erase(storage::Family::Indexes, index_entry_key(*collection->indexes[i], key, record));
+            scope.section().erase(storage::Family::Indexes,
+                                  index_entry_key(*collection->indexes[i], key, record));
     scope.section().erase(storage::Family::Records, storage::record_key(collection->id, record));
     scope.count(collection, -1, -static_cast<std::int64_t>(before.size_bytes()));
     scope.log(OpKind::Delete, *collection, before["_id"], bson::DocumentView(), retry);

@@ -1,4 +1,5 @@
-// One document into, over or out of a collection, with all its index entries, its counters and its oplog entry.
+// One document into, over or out of a collection, with all its index entries, its counters and its
+// oplog entry.
 #pragma once
 
 #include "engine/collection/apply_scope.h"
@@ -14,16 +15,21 @@ Result<KeysOfDocument> keys_of_document(const Collection& collection, bson::Docu
 Result<query::IndexKeys> keys_in_index(const Index& index, bson::DocumentView document);
 
 /// A document as it is stored: `_id` first, generated when missing; checked.
-/// Errors: BSONObjectTooLarge, InvalidIdField, DollarPrefixedFieldName, BadValue (several _id). Threads: safe.
+/// Errors: BSONObjectTooLarge, InvalidIdField, DollarPrefixedFieldName, BadValue (several _id).
+/// Threads: safe.
 Result<bson::Document> prepare_insert(bson::Document document);
 
 /// The bytes of a record value, or false when it is gone.
-Result<bool> read_record(const storage::Reader& reader, storage::CollectionId collection, storage::RecordId record, std::string& value);
+Result<bool> read_record(const storage::Reader& reader, storage::CollectionId collection,
+                         storage::RecordId record, std::string& value);
 /// The record with this `_id`, or nothing.
-Result<std::optional<storage::RecordId>> find_record_by_id(const storage::Reader& reader, const Collection& collection, bson::ValueView id);
+Result<std::optional<storage::RecordId>> find_record_by_id(const storage::Reader& reader,
+                                                           const Collection& collection,
+                                                           bson::ValueView id);
 
 /// "E11000 ..." with keyPattern and keyValue, as MongoDB words it.
-Error duplicate_key_error(const Collection& collection, const Index& index, bson::DocumentView document, std::string_view encoded_key);
+Error duplicate_key_error(const Collection& collection, const Index& index,
+                          bson::DocumentView document, std::string_view encoded_key);
 
 /// `{ a: 1, b: "x" }`: how MongoDB's messages show a document.
 std::string to_message_text(bson::DocumentView document);
@@ -34,14 +40,17 @@ struct PreparedKeys {
     KeysOfDocument keys;
 };
 
-/// Errors of the three: DuplicateKey, CannotIndexParallelArrays, those of the reader. On an error part of the change may stand in the
-/// section: roll back.
-/// `document` is changed when empty Timestamps are filled.
-Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Document& document, PreparedKeys* keys, const ApplyScope::RetryReference& retry);
+/// Errors of the three: DuplicateKey, CannotIndexParallelArrays, those of the reader. On an error
+/// part of the change may stand in the section: roll back. `document` is changed when empty
+/// Timestamps are filled.
+Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Document& document,
+                           PreparedKeys* keys, const ApplyScope::RetryReference& retry);
 /// `description` is null for a replacement. Empty Timestamps of a replacement are filled.
-Result<void> replace_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record, bson::DocumentView before, bson::Document& after,
-                            const query::UpdateDescription* description, const ApplyScope::RetryReference& retry);
-Result<void> remove_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record, bson::DocumentView before,
-                           const ApplyScope::RetryReference& retry);
+Result<void> replace_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record,
+                            bson::DocumentView before, bson::Document& after,
+                            const query::UpdateDescription* description,
+                            const ApplyScope::RetryReference& retry);
+Result<void> remove_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record,
+                           bson::DocumentView before, const ApplyScope::RetryReference& retry);
 
 }  // namespace angelia::engine

@@ -1,4 +1,5 @@
-// validate must see each kind of damage. The damage is done behind the engine's back, through the storage.
+// validate must see each kind of damage. The damage is done behind the engine's back, through the
+// storage.
 #include "engine/catalog/catalog.h"
 #include "engine/testing/test_engine.h"
 
@@ -40,7 +41,10 @@ struct ValidateFixture {
         EXPECT_NE(found.find(part), std::string::npos) << found;
     }
     void rewrite(storage::RecordId record, std::string_view json) {
-        damage([&](auto& section) { section.put(Family::Records, storage::record_key(id, record), storage::record_value({}, doc(json).bytes())); });
+        damage([&](auto& section) {
+            section.put(Family::Records, storage::record_key(id, record),
+                        storage::record_value({}, doc(json).bytes()));
+        });
     }
 };
 
@@ -58,25 +62,33 @@ TEST(Validate, SeesAMissingIndexEntry) {
     ValidateFixture f;
     // Ids are given in order: collection, _id_, a_1.
     const auto prefix = storage::index_prefix(f.id + 2);
-    f.damage([&](auto& section) { section.erase(Family::Indexes, f.key_of(Family::Indexes, prefix, "")); });
+    f.damage([&](auto& section) {
+        section.erase(Family::Indexes, f.key_of(Family::Indexes, prefix, ""));
+    });
     f.expect_error("index a_1 has no entry for record 1");
 }
 
 TEST(Validate, SeesAnOrphanedIndexEntry) {
     ValidateFixture f;
-    f.damage([&](auto& section) { section.put(Family::Indexes, storage::index_entry(f.id + 2, "zz", 77), ""); });
+    f.damage([&](auto& section) {
+        section.put(Family::Indexes, storage::index_entry(f.id + 2, "zz", 77), "");
+    });
     f.expect_error("index a_1 points to record 77, which is not there");
 }
 
 TEST(Validate, SeesAKeyTheDocumentDoesNotHave) {
     ValidateFixture f;
-    f.damage([&](auto& section) { section.put(Family::Indexes, storage::index_entry(f.id + 2, "zz", 1), ""); });
+    f.damage([&](auto& section) {
+        section.put(Family::Indexes, storage::index_entry(f.id + 2, "zz", 1), "");
+    });
     f.expect_error("index a_1 has a key for record 1 that the document does not have");
 }
 
 TEST(Validate, SeesWrongCounters) {
     ValidateFixture f;
-    f.damage([&](auto& section) { section.put(Family::Meta, counter_key(f.id), encode_counters({7, 8, 1})); });
+    f.damage([&](auto& section) {
+        section.put(Family::Meta, counter_key(f.id), encode_counters({7, 8, 1}));
+    });
     f.expect_error("the counter says 7 documents, there are 2");
     f.expect_error("the next record id 1 is not above");
 }
@@ -98,7 +110,10 @@ TEST(Validate, SeesARecordThatIsGone) {
 
 TEST(Validate, SeesDamagedBytes) {
     ValidateFixture f;
-    f.damage([&](auto& section) { section.put(Family::Records, storage::record_key(f.id, 1), storage::record_value({}, "\x07\x00\x00\x00zz")); });
+    f.damage([&](auto& section) {
+        section.put(Family::Records, storage::record_key(f.id, 1),
+                    storage::record_value({}, "\x07\x00\x00\x00zz"));
+    });
     f.expect_error("record 1 is no well-formed document");
 }
 

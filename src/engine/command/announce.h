@@ -11,9 +11,9 @@ inline constexpr const char* kFeatureCompatibilityVersion = "7.0";
 inline constexpr std::int32_t kWireVersionMin = 0;
 inline constexpr std::int32_t kWireVersionMax = 21;
 
-inline constexpr std::int32_t kMessageBytesMax = 48'000'000;   // MongoDB: maxMessageSizeBytes
-inline constexpr std::int32_t kWriteBatchMax = 100'000;        // MongoDB: maxWriteBatchSize
-inline constexpr std::int32_t kSessionMinutes = 30;            // MongoDB: logicalSessionTimeoutMinutes
+inline constexpr std::int32_t kMessageBytesMax = 48'000'000;  // MongoDB: maxMessageSizeBytes
+inline constexpr std::int32_t kWriteBatchMax = 100'000;       // MongoDB: maxWriteBatchSize
+inline constexpr std::int32_t kSessionMinutes = 30;  // MongoDB: logicalSessionTimeoutMinutes
 inline constexpr const char* kProductVersion = "0.1.0";
 
 }  // namespace angelia::engine::command

@@ -12,21 +12,52 @@ namespace {
 
 // Accepted on every command and without meaning here, or read by read_generic_arguments().
 constexpr std::string_view kGenericFields[] = {
-    "$audit", "$client", "$clusterTime", "$configServerState", "$configTime", "$db", "$oplogQueryData", "$queryOptions", "$readPreference",
-    "$replData", "$topologyTime", "allowImplicitCollectionCreation", "apiDeprecationErrors", "apiStrict", "apiVersion", "autocommit", "comment",
-    "databaseVersion", "help", "lsid", "maxTimeMS", "maxTimeMSOpOnly", "rawData", "readConcern", "recoveryToken", "shardVersion", "startTransaction",
-    "stmtId", "stmtIds", "txnNumber", "writeConcern",
+    "$audit",
+    "$client",
+    "$clusterTime",
+    "$configServerState",
+    "$configTime",
+    "$db",
+    "$oplogQueryData",
+    "$queryOptions",
+    "$readPreference",
+    "$replData",
+    "$topologyTime",
+    "allowImplicitCollectionCreation",
+    "apiDeprecationErrors",
+    "apiStrict",
+    "apiVersion",
+    "autocommit",
+    "comment",
+    "databaseVersion",
+    "help",
+    "lsid",
+    "maxTimeMS",
+    "maxTimeMSOpOnly",
+    "rawData",
+    "readConcern",
+    "recoveryToken",
+    "shardVersion",
+    "startTransaction",
+    "stmtId",
+    "stmtIds",
+    "txnNumber",
+    "writeConcern",
 };
 static_assert(std::is_sorted(std::begin(kGenericFields), std::end(kGenericFields)));
 
-bool contains(std::span<const std::string_view> names, std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 Result<bson::Document> read_session(bson::ValueView value) {
     if (!value.is(bson::Type::Document)) return wrong_type("lsid", value, "object");
     const auto id = value.as_document().find("id");
     if (id.is_missing()) return missing_field("lsid.id");
-    if (!id.is(bson::Type::Binary) || id.as_binary().subtype != 4 || id.as_binary().bytes.size() != 16)
-        return Error(ErrorCode::InvalidOptions, "lsid.id has to be a UUID: binary of subtype 4 with 16 bytes");
+    if (!id.is(bson::Type::Binary) || id.as_binary().subtype != 4 ||
+        id.as_binary().bytes.size() != 16)
+        return Error(ErrorCode::InvalidOptions,
+                     "lsid.id has to be a UUID: binary of subtype 4 with 16 bytes");
     return bson::make("id", id);
 }
 
@@ -51,14 +82,21 @@ Result<void> read_transaction_fields(Call& call, const Arguments& arguments) {
     const bool in_transaction = body.has("autocommit") || body.has("startTransaction");
     if (in_transaction) {
         if (!call.generic().txn_number || call.generic().lsid.empty())
-            return Error(ErrorCode::InvalidOptions, "'autocommit' and 'startTransaction' need 'lsid' and 'txnNumber'");
+            return Error(ErrorCode::InvalidOptions,
+                         "'autocommit' and 'startTransaction' need 'lsid' and 'txnNumber'");
         return Error(ErrorCode::OperationNotSupportedInTransaction,
-                     fmt::format("this server does not support multi-document transactions yet; run '{}' outside of a transaction", call.entry().name));
+                     fmt::format("this server does not support multi-document transactions yet; "
+                                 "run '{}' outside of a transaction",
+                                 call.entry().name));
     }
     if (!call.generic().txn_number) return {};
-    if (call.generic().lsid.empty()) return Error(ErrorCode::InvalidOptions, "Transaction number requires a session ID to also be specified");
+    if (call.generic().lsid.empty())
+        return Error(ErrorCode::InvalidOptions,
+                     "Transaction number requires a session ID to also be specified");
     if (!call.entry().has(kRetryable))
-        return Error(ErrorCode::Location50768, fmt::format("Command '{}' takes no txnNumber outside of a transaction", call.entry().name));
+        return Error(ErrorCode::Location50768,
+                     fmt::format("Command '{}' takes no txnNumber outside of a transaction",
+                                 call.entry().name));
     ANGELIA_TRY_ASSIGN(call.generic().stmt_ids, read_statement_ids(body));
     return {};
 }
@@ -66,15 +104,21 @@ Result<void> read_transaction_fields(Call& call, const Arguments& arguments) {
 Result<void> read_concerns(Call& call) {
     const auto write = call.body().find("writeConcern");
     if (!write.is_missing()) {
-        if (!call.entry().has(kWrites)) return Error(ErrorCode::InvalidOptions, fmt::format("Command {} does not support writeConcern", call.entry().name));
+        if (!call.entry().has(kWrites))
+            return Error(
+                ErrorCode::InvalidOptions,
+                fmt::format("Command {} does not support writeConcern", call.entry().name));
         ANGELIA_TRY_ASSIGN(call.generic().write_concern, parse_write_concern(write));
     }
     const auto read = call.body().find("readConcern");
     if (read.is_missing()) return {};
     ANGELIA_TRY_ASSIGN(call.generic().read_concern, parse_read_concern(read));
     const auto& concern = call.generic().read_concern;
-    if (!call.entry().has(kReads) && !concern.level.empty() && concern.level != "local" && concern.level != "available")
-        return Error(ErrorCode::InvalidOptions, fmt::format("Command {} does not support read concern level '{}'", call.entry().name, concern.level));
+    if (!call.entry().has(kReads) && !concern.level.empty() && concern.level != "local" &&
+        concern.level != "available")
+        return Error(ErrorCode::InvalidOptions,
+                     fmt::format("Command {} does not support read concern level '{}'",
+                                 call.entry().name, concern.level));
     return {};
 }
 
@@ -83,13 +127,19 @@ Result<void> check_api_version(const Call& call, const Arguments& arguments) {
     ANGELIA_TRY_ASSIGN(const bool strict, arguments.boolean("apiStrict", false));
     ANGELIA_TRY_ASSIGN(const bool deprecation, arguments.boolean("apiDeprecationErrors", false));
     if (!version) {
-        if (strict || deprecation) return Error(ErrorCode::InvalidOptions, "Provided apiStrict or apiDeprecationErrors without passing apiVersion");
+        if (strict || deprecation)
+            return Error(ErrorCode::InvalidOptions,
+                         "Provided apiStrict or apiDeprecationErrors without passing apiVersion");
         return {};
     }
-    if (*version != "1") return Error(ErrorCode::APIVersionError, fmt::format("API version '{}' is unknown; '1' is supported", *version));
+    if (*version != "1")
+        return Error(ErrorCode::APIVersionError,
+                     fmt::format("API version '{}' is unknown; '1' is supported", *version));
     if (strict && !call.entry().has(kApiVersion1)) {
-        return Error(ErrorCode::APIStrictError,
-                     fmt::format("Provided apiStrict:true, but the command {} is not in API Version 1", call.entry().name));
+        return Error(
+            ErrorCode::APIStrictError,
+            fmt::format("Provided apiStrict:true, but the command {} is not in API Version 1",
+                        call.entry().name));
     }
     return {};
 }
@@ -99,8 +149,11 @@ Result<void> adopt_cluster_time(Call& call) {
     const auto given = call.body().find("$clusterTime");
     if (const auto document = given.get_document()) {
         const auto time = document->find("clusterTime").get_timestamp();
-        if (!time) return wrong_type("$clusterTime.clusterTime", document->find("clusterTime"), "timestamp");
-        if (*time > call.engine().operation_time()) ANGELIA_TRY(call.engine().storage().adopt_cluster_time(*time));
+        if (!time)
+            return wrong_type("$clusterTime.clusterTime", document->find("clusterTime"),
+                              "timestamp");
+        if (*time > call.engine().operation_time())
+            ANGELIA_TRY(call.engine().storage().adopt_cluster_time(*time));
     } else if (!given.is_missing()) {
         return wrong_type("$clusterTime", given, "object");
     }
@@ -111,14 +164,21 @@ Result<void> adopt_cluster_time(Call& call) {
 
 Error wrong_type(std::string_view field, bson::ValueView value, std::string_view expected) {
     return Error(ErrorCode::TypeMismatch,
-                 fmt::format("BSON field '{}' is the wrong type '{}', expected type '{}'", field, bson::type_alias(value.type()), expected));
+                 fmt::format("BSON field '{}' is the wrong type '{}', expected type '{}'", field,
+                             bson::type_alias(value.type()), expected));
 }
 Error missing_field(std::string_view field) {
-    return Error(ErrorCode::Location40414, fmt::format("BSON field '{}' is missing but a required field", field));
+    return Error(ErrorCode::Location40414,
+                 fmt::format("BSON field '{}' is missing but a required field", field));
 }
-Error unknown_field(std::string_view field) { return Error(ErrorCode::Location40415, fmt::format("BSON field '{}' is an unknown field.", field)); }
+Error unknown_field(std::string_view field) {
+    return Error(ErrorCode::Location40415,
+                 fmt::format("BSON field '{}' is an unknown field.", field));
+}
 
-std::string Arguments::path(std::string_view field) const { return fmt::format("{}.{}", where_, field); }
+std::string Arguments::path(std::string_view field) const {
+    return fmt::format("{}.{}", where_, field);
+}
 
 bson::ValueView Arguments::value(std::string_view field) const {
     const auto v = document_.find(field);
@@ -145,13 +205,19 @@ Result<std::optional<std::int64_t>> Arguments::integer(std::string_view field) c
     if (const auto n = v.to_int64()) return std::optional(*n);
     // A double with a fraction is cut, as MongoDB does; what does not fit at all is an error.
     const auto d = v.to_double();
-    if (!d || !(*d > -9.2e18 && *d < 9.2e18)) return Error(ErrorCode::BadValue, fmt::format("BSON field '{}' does not fit into a 64-bit integer", path(field)));
+    if (!d || !(*d > -9.2e18 && *d < 9.2e18))
+        return Error(
+            ErrorCode::BadValue,
+            fmt::format("BSON field '{}' does not fit into a 64-bit integer", path(field)));
     return std::optional(static_cast<std::int64_t>(*d));
 }
 
 Result<std::int64_t> Arguments::non_negative(std::string_view field, std::int64_t otherwise) const {
     ANGELIA_TRY_ASSIGN(const auto n, integer(field));
-    if (n && *n < 0) return Error(ErrorCode::Location51024, fmt::format("BSON field '{}' value must be >= 0, actual value '{}'", field, *n));
+    if (n && *n < 0)
+        return Error(
+            ErrorCode::Location51024,
+            fmt::format("BSON field '{}' value must be >= 0, actual value '{}'", field, *n));
     return n.value_or(otherwise);
 }
 
@@ -179,8 +245,11 @@ Result<std::optional<std::string_view>> Arguments::string(std::string_view field
 Result<void> Arguments::none_of(std::span<const std::string_view> fields) const {
     for (const auto field : fields) {
         const auto v = value(field);
-        const bool says_nothing = v.is_missing() || (v.is(bson::Type::Bool) && !v.as_bool()) || (v.is_container() && v.as_document().empty());
-        if (!says_nothing) return Error(ErrorCode::NotImplemented, fmt::format("'{}' is not supported by this server yet", path(field)));
+        const bool says_nothing = v.is_missing() || (v.is(bson::Type::Bool) && !v.as_bool()) ||
+                                  (v.is_container() && v.as_document().empty());
+        if (!says_nothing)
+            return Error(ErrorCode::NotImplemented,
+                         fmt::format("'{}' is not supported by this server yet", path(field)));
     }
     return {};
 }
@@ -188,7 +257,10 @@ Result<void> Arguments::none_of(std::span<const std::string_view> fields) const 
 Result<void> Arguments::no_collation() const {
     ANGELIA_TRY_ASSIGN(const auto collation, document("collation"));
     if (collation.empty() || collation.find("locale").get_string() == "simple") return {};
-    return Error(ErrorCode::NotImplemented, fmt::format("'{}' is not supported by this server yet, except {{locale: \"simple\"}}", path("collation")));
+    return Error(
+        ErrorCode::NotImplemented,
+        fmt::format("'{}' is not supported by this server yet, except {{locale: \"simple\"}}",
+                    path("collation")));
 }
 
 Result<void> Arguments::only(std::span<const std::string_view> allowed) const {
@@ -210,7 +282,8 @@ Result<void> read_generic_arguments(Call& call) {
             return unknown_field(fmt::format("{}.{}", entry.name, key));
     }
     for (const auto& sequence : call.request().sequences)
-        if (!contains(entry.fields, sequence.name) && !entry.has(kAnyFields)) return unknown_field(fmt::format("{}.{}", entry.name, sequence.name));
+        if (!contains(entry.fields, sequence.name) && !entry.has(kAnyFields))
+            return unknown_field(fmt::format("{}.{}", entry.name, sequence.name));
     if (!generic) return {};
     if (const auto lsid = call.body().find("lsid"); !lsid.is_missing()) {
         ANGELIA_TRY_ASSIGN(call.generic().lsid, read_session(lsid));
@@ -219,11 +292,16 @@ Result<void> read_generic_arguments(Call& call) {
     ANGELIA_TRY(read_transaction_fields(call, arguments));
     ANGELIA_TRY(read_concerns(call));
     ANGELIA_TRY_ASSIGN(const auto max_time, arguments.non_negative("maxTimeMS", 0));
-    if (max_time > INT32_MAX) return Error(ErrorCode::BadValue, fmt::format("{} is out of range for maxTimeMS, at most {} is allowed", max_time, INT32_MAX));
+    if (max_time > INT32_MAX)
+        return Error(ErrorCode::BadValue,
+                     fmt::format("{} is out of range for maxTimeMS, at most {} is allowed",
+                                 max_time, INT32_MAX));
     if (max_time > 0) call.generic().max_time = milliseconds(max_time);
     ANGELIA_TRY(adopt_cluster_time(call));
-    if (const auto after = call.generic().read_concern.after_cluster_time; after && *after > call.engine().operation_time()) {
-        // One node: whatever carries that time was given out by its clock, so a later time than that is a mistake or another cluster's.
+    if (const auto after = call.generic().read_concern.after_cluster_time;
+        after && *after > call.engine().operation_time()) {
+        // One node: whatever carries that time was given out by its clock, so a later time than
+        // that is a mistake or another cluster's.
         ANGELIA_TRY(call.engine().storage().adopt_cluster_time(*after));
     }
     return {};

@@ -1,5 +1,5 @@
-// Commands that wait for something else than the disk: awaitable hello and getMore on a change stream. They end early when their
-// connection is gone or the server shuts down.
+// Commands that wait for something else than the disk: awaitable hello and getMore on a change
+// stream. They end early when their connection is gone or the server shuts down.
 #pragma once
 
 #include <angelia/base/mutex.h>
@@ -18,7 +18,8 @@ class Awaits {
   public:
     using Ended = std::function<void(AwaitEnd)>;
 
-    /// `ended` runs at most once, without a lock held. `hello`: ends with ServerChanged too. After shutdown: 0, and nothing was added.
+    /// `ended` runs at most once, without a lock held. `hello`: ends with ServerChanged too. After
+    /// shutdown: 0, and nothing was added.
     std::uint64_t add(std::int32_t connection, bool hello, Ended ended) {
         const MutexLock lock(mutex_);
         if (shut_down_) return 0;
@@ -32,7 +33,8 @@ class Awaits {
         return entries_.erase(id) == 1;
     }
     void end_connection(std::int32_t connection) {
-        end(AwaitEnd::ConnectionClosed, [connection](const Entry& e) { return e.connection == connection; });
+        end(AwaitEnd::ConnectionClosed,
+            [connection](const Entry& e) { return e.connection == connection; });
     }
     void server_changed() {
         end(AwaitEnd::ServerChanged, [](const Entry& e) { return e.hello; });

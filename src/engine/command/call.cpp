@@ -21,12 +21,19 @@ SteadyTime steady_now_of(Engine& engine) { return engine.options().storage.clock
 
 }  // namespace
 
-Call::Call(const CommandEntry& entry, Engine& engine, std::shared_ptr<ServerState> state, std::shared_ptr<Connection> connection, Request request,
-           ReplyFunction reply)
-    : entry_(entry), engine_(engine), state_(std::move(state)), connection_(std::move(connection)), request_(std::move(request)), reply_(std::move(reply)),
+Call::Call(const CommandEntry& entry, Engine& engine, std::shared_ptr<ServerState> state,
+           std::shared_ptr<Connection> connection, Request request, ReplyFunction reply)
+    : entry_(entry),
+      engine_(engine),
+      state_(std::move(state)),
+      connection_(std::move(connection)),
+      request_(std::move(request)),
+      reply_(std::move(reply)),
       started_(steady_now_of(engine)) {}
 
-SteadyTime Call::deadline() const { return generic_.max_time ? started_ + *generic_.max_time : SteadyTime::max(); }
+SteadyTime Call::deadline() const {
+    return generic_.max_time ? started_ + *generic_.max_time : SteadyTime::max();
+}
 
 std::optional<RetryKey> Call::retry_key() const {
     if (!generic_.txn_number) return std::nullopt;
@@ -41,7 +48,8 @@ Result<std::vector<bson::DocumentView>> Call::documents(std::string_view field) 
     if (!array) return missing_field(fmt::format("{}.{}", entry_.name, field));
     std::vector<bson::DocumentView> documents;
     for (const auto& [key, value] : *array) {
-        if (!value.is(bson::Type::Document)) return wrong_type(fmt::format("{}.{}.{}", entry_.name, field, key), value, "object");
+        if (!value.is(bson::Type::Document))
+            return wrong_type(fmt::format("{}.{}.{}", entry_.name, field, key), value, "object");
         documents.push_back(value.as_document());
     }
     return documents;
@@ -50,17 +58,24 @@ Result<std::vector<bson::DocumentView>> Call::documents(std::string_view field) 
 Result<Namespace> Call::collection() const {
     const auto value = (*body().begin()).value;
     if (!value.is(bson::Type::String))
-        return Error(ErrorCode::BadValue, fmt::format("collection name has invalid type {}; a string is needed", bson::type_alias(value.type())));
+        return Error(ErrorCode::BadValue,
+                     fmt::format("collection name has invalid type {}; a string is needed",
+                                 bson::type_alias(value.type())));
     return Namespace{request_.database, std::string(value.as_string())};
 }
 
-bson::Document Call::complete(bson::Builder fields, double ok, std::optional<bson::Timestamp> time) {
+bson::Document Call::complete(bson::Builder fields, double ok,
+                              std::optional<bson::Timestamp> time) {
     const auto newest = engine_.operation_time();
     const auto own = time.value_or(newest);
     fields.add("ok", ok);
     fields.open("$clusterTime").add("clusterTime", std::max(own, newest));
     constexpr std::string_view kNoHash("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
-    fields.open("signature").add("hash", bson::BinaryView{0, kNoHash}).add("keyId", std::int64_t{0}).close().close();
+    fields.open("signature")
+        .add("hash", bson::BinaryView{0, kNoHash})
+        .add("keyId", std::int64_t{0})
+        .close()
+        .close();
     fields.add("operationTime", own);
     return fields.take();
 }
@@ -83,7 +98,8 @@ void Call::succeed(bson::Builder fields, std::optional<bson::Timestamp> time) {
         add_labels(fields, labels_for_write_concern_error(*this, code));
     } else if (generic_.write_concern.unsatisfiable) {
         fields.add("writeConcernError", write_concern_error(generic_.write_concern));
-        add_labels(fields, labels_for_write_concern_error(*this, generic_.write_concern.unsatisfiable->code));
+        add_labels(fields, labels_for_write_concern_error(
+                               *this, generic_.write_concern.unsatisfiable->code));
     }
     send({.body = complete(std::move(fields), 1.0, time)});
 }
@@ -97,7 +113,9 @@ void Call::fail(const Error& error) {
     if (answered_.exchange(true)) return;
     state_->counters[command_index(entry_)].failed.fetch_add(1, std::memory_order_relaxed);
     bson::Builder b;
-    b.add("errmsg", error.message).add("code", static_cast<std::int32_t>(error.code)).add("codeName", error_code_name(error.code));
+    b.add("errmsg", error.message)
+        .add("code", static_cast<std::int32_t>(error.code))
+        .add("codeName", error_code_name(error.code));
     if (!error.details_bson.empty()) b.add_all(bson::DocumentView(error.details_bson));
     add_labels(b, labels_for(*this, error));
     if (is_state_change(error.code)) b.add("topologyVersion", state_->topology_version());

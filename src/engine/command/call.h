@@ -1,4 +1,5 @@
-// One running command: what it was asked, and the one place where its answer is completed (ok, operationTime, $clusterTime, labels).
+// One running command: what it was asked, and the one place where its answer is completed (ok,
+// operationTime, $clusterTime, labels).
 #pragma once
 
 #include "engine/command/command.h"
@@ -20,7 +21,7 @@ struct CommandEntry;
 
 /// The generic arguments that mean something here (contract 1.2).
 struct GenericArguments {
-    bson::Document lsid;                        ///< {id: UUID}; empty = none
+    bson::Document lsid;  ///< {id: UUID}; empty = none
     std::optional<std::int64_t> txn_number;
     std::vector<std::int32_t> stmt_ids;
     WriteConcern write_concern;
@@ -28,12 +29,12 @@ struct GenericArguments {
     std::optional<milliseconds> max_time;
 };
 
-/// Handed around as a shared_ptr by whatever will answer it: the I/O thread, the syncer's continuation, a timer.
-/// Threads: one at a time; the answer may come from any.
+/// Handed around as a shared_ptr by whatever will answer it: the I/O thread, the syncer's
+/// continuation, a timer. Threads: one at a time; the answer may come from any.
 class Call : public std::enable_shared_from_this<Call> {
   public:
-    Call(const CommandEntry& entry, Engine& engine, std::shared_ptr<ServerState> state, std::shared_ptr<Connection> connection, Request request,
-         ReplyFunction reply);
+    Call(const CommandEntry& entry, Engine& engine, std::shared_ptr<ServerState> state,
+         std::shared_ptr<Connection> connection, Request request, ReplyFunction reply);
 
     const CommandEntry& entry() const { return entry_; }
     Engine& engine() const { return engine_; }
@@ -49,12 +50,16 @@ class Call : public std::enable_shared_from_this<Call> {
 
     SteadyTime deadline() const;
     /// False: the client does not wait for durability (w:0).
-    bool wait_durable() const { return !generic_.write_concern.unacknowledged && !request_.unacknowledged; }
+    bool wait_durable() const {
+        return !generic_.write_concern.unacknowledged && !request_.unacknowledged;
+    }
     std::optional<RetryKey> retry_key() const;
 
-    /// The documents of an array argument, given as a document sequence or in the body. Errors: Location40414, TypeMismatch.
+    /// The documents of an array argument, given as a document sequence or in the body. Errors:
+    /// Location40414, TypeMismatch.
     Result<std::vector<bson::DocumentView>> documents(std::string_view field) const;
-    /// The namespace that the command's own value names; whether it is a legal one is the engine's to say. Errors: BadValue (no string).
+    /// The namespace that the command's own value names; whether it is a legal one is the engine's
+    /// to say. Errors: BadValue (no string).
     Result<Namespace> collection() const;
 
     /// Lets the receive buffer go as soon as nothing of the request is needed any more.
@@ -64,7 +69,8 @@ class Call : public std::enable_shared_from_this<Call> {
         request_.bytes.reset();
     }
 
-    /// Answers once; `fields` lacks ok, operationTime, $clusterTime and a write concern's error. `time`: of a write, its own.
+    /// Answers once; `fields` lacks ok, operationTime, $clusterTime and a write concern's error.
+    /// `time`: of a write, its own.
     void succeed(bson::Builder fields, std::optional<bson::Timestamp> time = std::nullopt);
     void fail(const Error& error);
     /// Answers and keeps the command running: one reply more of an exhaust stream.
@@ -85,7 +91,8 @@ class Call : public std::enable_shared_from_this<Call> {
 
     const CommandEntry& entry_;
     Engine& engine_;
-    const std::shared_ptr<ServerState> state_;  // shared with the service: an answer may come after it is gone
+    const std::shared_ptr<ServerState>
+        state_;  // shared with the service: an answer may come after it is gone
     const std::shared_ptr<Connection> connection_;
     Request request_;
     const ReplyFunction reply_;

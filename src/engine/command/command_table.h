@@ -12,13 +12,14 @@ namespace angelia::engine::command {
 
 enum CommandFlags : std::uint32_t {
     kNoFlags = 0,
-    kAdminOnly = 1u << 0,       ///< only on database `admin`
-    kWrites = 1u << 1,          ///< takes a writeConcern
-    kRetryable = 1u << 2,       ///< takes lsid and txnNumber as a retryable write
-    kReads = 1u << 3,           ///< takes a readConcern of any level
-    kAnyFields = 1u << 4,       ///< unknown fields are no error
-    kTestOnly = 1u << 5,        ///< exists only with test commands enabled
-    kLong = 1u << 6,            ///< may take more than a millisecond: runs on the engine's workers, not on the I/O thread
+    kAdminOnly = 1u << 0,  ///< only on database `admin`
+    kWrites = 1u << 1,     ///< takes a writeConcern
+    kRetryable = 1u << 2,  ///< takes lsid and txnNumber as a retryable write
+    kReads = 1u << 3,      ///< takes a readConcern of any level
+    kAnyFields = 1u << 4,  ///< unknown fields are no error
+    kTestOnly = 1u << 5,   ///< exists only with test commands enabled
+    kLong = 1u << 6,  ///< may take more than a millisecond: runs on the engine's workers, not on
+                      ///< the I/O thread
     kDuringShutdown = 1u << 7,  ///< also answered while the server shuts down
     kApiVersion1 = 1u << 8,     ///< part of the versioned API
 };
@@ -28,7 +29,7 @@ using Handler = Result<void> (*)(const CallPtr& call);
 
 struct CommandEntry {
     std::string_view name{};
-    std::array<std::string_view, 2> aliases{};   ///< other spellings
+    std::array<std::string_view, 2> aliases{};  ///< other spellings
     Handler handler = nullptr;
     std::span<const std::string_view> fields{};  ///< beside the generic arguments
     std::uint32_t flags = 0;

@@ -12,17 +12,25 @@ constexpr std::int64_t kReplicaSetMembersMax = 50;  // MongoDB limit; also of `w
 Result<void> parse_w(bson::ValueView w, WriteConcern& concern) {
     if (const auto tag = w.get_string()) {
         if (*tag != "majority") {
-            concern.unsatisfiable =
-                Error(ErrorCode::UnknownReplWriteConcern, fmt::format("No write concern mode named '{}' found in replica set configuration", *tag));
+            concern.unsatisfiable = Error(
+                ErrorCode::UnknownReplWriteConcern,
+                fmt::format("No write concern mode named '{}' found in replica set configuration",
+                            *tag));
         }
         return {};
     }
-    if (!w.is_number()) return Error(ErrorCode::FailedToParse, fmt::format("w has to be a number or string, not {}", bson::type_alias(w.type())));
+    if (!w.is_number())
+        return Error(ErrorCode::FailedToParse, fmt::format("w has to be a number or string, not {}",
+                                                           bson::type_alias(w.type())));
     const auto number = w.to_int64();
     if (!number || *number < 0 || *number > kReplicaSetMembersMax)
-        return Error(ErrorCode::FailedToParse, fmt::format("w has to be a non-negative number and not greater than {}", kReplicaSetMembersMax));
+        return Error(ErrorCode::FailedToParse,
+                     fmt::format("w has to be a non-negative number and not greater than {}",
+                                 kReplicaSetMembersMax));
     concern.unacknowledged = *number == 0;
-    if (*number > 1) concern.unsatisfiable = Error(ErrorCode::UnsatisfiableWriteConcern, "Not enough data-bearing nodes");
+    if (*number > 1)
+        concern.unsatisfiable =
+            Error(ErrorCode::UnsatisfiableWriteConcern, "Not enough data-bearing nodes");
     return {};
 }
 
@@ -37,15 +45,20 @@ Result<WriteConcern> parse_write_concern(bson::ValueView value) {
         if (key == "w") {
             ANGELIA_TRY(parse_w(v, concern));
         } else if (key == "j" || key == "fsync") {
-            if (!v.is(bson::Type::Bool) && !v.is_number()) return wrong_type(fmt::format("writeConcern.{}", key), v, "bool");
+            if (!v.is(bson::Type::Bool) && !v.is_number())
+                return wrong_type(fmt::format("writeConcern.{}", key), v, "bool");
             journal = journal || v.truthy();
         } else if (key == "wtimeout") {
             if (!v.is_number()) return wrong_type("writeConcern.wtimeout", v, "number");
-        } else if (key != "provenance" && key != "getLastError" && key != "wOpTime" && key != "wElectionId") {
-            return Error(ErrorCode::Location40415, fmt::format("BSON field 'writeConcern.{}' is an unknown field.", key));
+        } else if (key != "provenance" && key != "getLastError" && key != "wOpTime" &&
+                   key != "wElectionId") {
+            return Error(ErrorCode::Location40415,
+                         fmt::format("BSON field 'writeConcern.{}' is an unknown field.", key));
         }
     }
-    if (concern.unacknowledged && journal) return Error(ErrorCode::FailedToParse, "writeConcern {w: 0} waits for nothing and cannot ask for {j: true}");
+    if (concern.unacknowledged && journal)
+        return Error(ErrorCode::FailedToParse,
+                     "writeConcern {w: 0} waits for nothing and cannot ask for {j: true}");
     return concern;
 }
 
@@ -58,21 +71,31 @@ Result<ReadConcern> parse_read_concern(bson::ValueView value) {
             concern.level = v.as_string();
         } else if (key == "afterClusterTime") {
             concern.after_cluster_time = v.get_timestamp();
-            if (!concern.after_cluster_time) return wrong_type("readConcern.afterClusterTime", v, "timestamp");
+            if (!concern.after_cluster_time)
+                return wrong_type("readConcern.afterClusterTime", v, "timestamp");
         } else if (key == "atClusterTime") {
-            return Error(ErrorCode::InvalidOptions, "readConcern.atClusterTime is not supported by this server yet");
+            return Error(ErrorCode::InvalidOptions,
+                         "readConcern.atClusterTime is not supported by this server yet");
         } else if (key != "provenance") {
-            return Error(ErrorCode::Location40415, fmt::format("BSON field 'readConcern.{}' is an unknown field.", key));
+            return Error(ErrorCode::Location40415,
+                         fmt::format("BSON field 'readConcern.{}' is an unknown field.", key));
         }
     }
     const auto& level = concern.level;
-    if (level == "snapshot") return Error(ErrorCode::InvalidOptions, "readConcern level 'snapshot' is not supported by this server yet");
-    if (!level.empty() && level != "local" && level != "available" && level != "majority" && level != "linearizable") {
+    if (level == "snapshot")
+        return Error(ErrorCode::InvalidOptions,
+                     "readConcern level 'snapshot' is not supported by this server yet");
+    if (!level.empty() && level != "local" && level != "available" && level != "majority" &&
+        level != "linearizable") {
         return Error(ErrorCode::FailedToParse,
-                     fmt::format("readConcern.level '{}' is unknown; local, available, majority and linearizable are allowed", level));
+                     fmt::format("readConcern.level '{}' is unknown; local, available, majority "
+                                 "and linearizable are allowed",
+                                 level));
     }
     if (concern.after_cluster_time && (level == "linearizable" || level == "available"))
-        return Error(ErrorCode::InvalidOptions, fmt::format("readConcern.afterClusterTime does not go with level '{}'", level));
+        return Error(
+            ErrorCode::InvalidOptions,
+            fmt::format("readConcern.afterClusterTime does not go with level '{}'", level));
     return concern;
 }
 
@@ -81,7 +104,8 @@ bson::Document write_concern_error(const WriteConcern& concern) {
     bson::Builder given;
     given.add_all(concern.source);
     if (!concern.source.has("provenance")) given.add("provenance", "clientSupplied");
-    return bson::make("code", static_cast<std::int32_t>(e.code), "codeName", error_code_name(e.code), "errmsg", e.message, "errInfo",
+    return bson::make("code", static_cast<std::int32_t>(e.code), "codeName",
+                      error_code_name(e.code), "errmsg", e.message, "errInfo",
                       bson::make("writeConcern", given.take()));
 }
 

@@ -10,20 +10,22 @@
 namespace angelia::engine::command {
 
 struct WriteConcern {
-    bool unacknowledged = false;                ///< w: 0
-    std::optional<Error> unsatisfiable;         ///< a single node cannot do it: reported beside the result, after the write was applied
-    bson::Document source;                      ///< as the client gave it
+    bool unacknowledged = false;         ///< w: 0
+    std::optional<Error> unsatisfiable;  ///< a single node cannot do it: reported beside the
+                                         ///< result, after the write was applied
+    bson::Document source;               ///< as the client gave it
 };
 
 struct ReadConcern {
-    std::string level;                          ///< empty = not given
+    std::string level;  ///< empty = not given
     std::optional<bson::Timestamp> after_cluster_time;
 };
 
-/// Errors: TypeMismatch, FailedToParse (w out of 0..50, w: 0 with j: true), BadValue (unknown field).
+/// Errors: TypeMismatch, FailedToParse (w out of 0..50, w: 0 with j: true), BadValue (unknown
+/// field).
 Result<WriteConcern> parse_write_concern(bson::ValueView value);
-/// Errors: TypeMismatch, FailedToParse (unknown level or field), InvalidOptions (a level that does not go with afterClusterTime; snapshot, which does not
-/// exist yet).
+/// Errors: TypeMismatch, FailedToParse (unknown level or field), InvalidOptions (a level that does
+/// not go with afterClusterTime; snapshot, which does not exist yet).
 Result<ReadConcern> parse_read_concern(bson::ValueView value);
 
 /// {code, codeName, errmsg, errInfo: {writeConcern}}.

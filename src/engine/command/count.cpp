@@ -4,7 +4,8 @@
 namespace angelia::engine::command {
 namespace {
 
-constexpr std::string_view kCountFields[] = {"query", "limit", "skip", "hint", "collation", "fields"};
+constexpr std::string_view kCountFields[] = {"query", "limit",     "skip",
+                                             "hint",  "collation", "fields"};
 
 void run_count(Call& call, const CountSpec& spec) {
     auto counted = call.engine().count(spec);

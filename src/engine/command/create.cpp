@@ -7,24 +7,48 @@ namespace angelia::engine::command {
 namespace {
 
 constexpr std::string_view kCreateFields[] = {
-    "capped", "size", "max", "validator", "validationLevel", "validationAction", "viewOn", "pipeline", "collation", "indexOptionDefaults", "timeseries",
-    "expireAfterSeconds", "clusteredIndex", "changeStreamPreAndPostImages", "autoIndexId", "idIndex", "storageEngine", "encryptedFields", "flags", "temp",
+    "capped",
+    "size",
+    "max",
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "viewOn",
+    "pipeline",
+    "collation",
+    "indexOptionDefaults",
+    "timeseries",
+    "expireAfterSeconds",
+    "clusteredIndex",
+    "changeStreamPreAndPostImages",
+    "autoIndexId",
+    "idIndex",
+    "storageEngine",
+    "encryptedFields",
+    "flags",
+    "temp",
     "recordPreImages",
 };
 // Options that promise a behaviour which is not there yet: refused loudly rather than ignored.
-constexpr std::string_view kCreateUnsupported[] = {"capped", "validator", "viewOn", "timeseries", "expireAfterSeconds", "clusteredIndex", "encryptedFields",
-                                                   "recordPreImages"};
+constexpr std::string_view kCreateUnsupported[] = {
+    "capped",         "validator",       "viewOn",         "timeseries", "expireAfterSeconds",
+    "clusteredIndex", "encryptedFields", "recordPreImages"};
 // What listCollections shows again.
-constexpr std::string_view kCreateListed[] = {"validationLevel", "validationAction", "indexOptionDefaults", "storageEngine"};
+constexpr std::string_view kCreateListed[] = {"validationLevel", "validationAction",
+                                              "indexOptionDefaults", "storageEngine"};
 
 Result<void> create(const CallPtr& call) {
     const Arguments arguments("create", call->body());
     ANGELIA_TRY_ASSIGN(const auto ns, call->collection());
-    if (arguments.value("timeseries")) return Error(ErrorCode::InvalidOptions, "time-series collections are not supported by this server");
+    if (arguments.value("timeseries"))
+        return Error(ErrorCode::InvalidOptions,
+                     "time-series collections are not supported by this server");
     ANGELIA_TRY(arguments.none_of(kCreateUnsupported));
     ANGELIA_TRY(arguments.no_collation());
     ANGELIA_TRY_ASSIGN(const auto images, arguments.document("changeStreamPreAndPostImages"));
-    if (images.find("enabled").truthy()) return Error(ErrorCode::NotImplemented, "changeStreamPreAndPostImages are not supported by this server yet");
+    if (images.find("enabled").truthy())
+        return Error(ErrorCode::NotImplemented,
+                     "changeStreamPreAndPostImages are not supported by this server yet");
     bson::Builder options;
     for (const auto name : kCreateListed) options.add(name, arguments.value(name));
     call->engine().create_collection(ns, options.take(), [call](Result<bson::Timestamp> created) {
@@ -35,7 +59,10 @@ Result<void> create(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kCreateCommand{
-    .name = "create", .handler = create, .fields = kCreateFields, .flags = kWrites | kApiVersion1, .help = "makes an empty collection"};
+extern const CommandEntry kCreateCommand{.name = "create",
+                                         .handler = create,
+                                         .fields = kCreateFields,
+                                         .flags = kWrites | kApiVersion1,
+                                         .help = "makes an empty collection"};
 
 }  // namespace angelia::engine::command

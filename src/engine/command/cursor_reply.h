@@ -1,4 +1,5 @@
-// The reply of commands that hand out documents: {cursor: {id, ns, firstBatch | nextBatch, postBatchResumeToken?}}.
+// The reply of commands that hand out documents: {cursor: {id, ns, firstBatch | nextBatch,
+// postBatchResumeToken?}}.
 #pragma once
 
 #include "engine/command/call.h"
@@ -10,7 +11,8 @@ inline bson::Builder cursor_reply(const CursorBatch& batch, bool first) {
     b.open("cursor").open_array(first ? "firstBatch" : "nextBatch");
     for (const auto& document : batch.documents) b.push(document);
     b.close();
-    if (batch.post_batch_resume_token) b.add("postBatchResumeToken", *batch.post_batch_resume_token);
+    if (batch.post_batch_resume_token)
+        b.add("postBatchResumeToken", *batch.post_batch_resume_token);
     b.add("id", batch.cursor_id).add("ns", batch.ns).close();
     return b;
 }

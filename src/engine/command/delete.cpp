@@ -28,7 +28,8 @@ Result<DeleteStatement> read_delete_statement(bson::DocumentView document) {
     ANGELIA_TRY_ASSIGN(const auto limit, arguments.integer("limit"));
     if (!limit || (*limit != 0 && *limit != 1)) {
         return Error(ErrorCode::FailedToParse,
-                     fmt::format("The limit field in delete objects must be 0 or 1. Got {}", limit ? std::to_string(*limit) : "null"));
+                     fmt::format("The limit field in delete objects must be 0 or 1. Got {}",
+                                 limit ? std::to_string(*limit) : "null"));
     }
     s.multi = *limit == 0;
     s.hint = arguments.value("hint");
@@ -47,7 +48,8 @@ Result<void> remove(const CallPtr& call) {
     bool stopped = false;
     for (std::size_t i = 0; i < documents.size(); ++i) {
         ANGELIA_TRY_ASSIGN(const auto part, read_delete_statement(documents[i]));
-        if (part.multi && call->generic().txn_number) return Error(ErrorCode::InvalidOptions, "Cannot use retryable writes with limit=0");
+        if (part.multi && call->generic().txn_number)
+            return Error(ErrorCode::InvalidOptions, "Cannot use retryable writes with limit=0");
         if (stopped) continue;
         auto filter = query::Matcher::parse(part.filter);
         if (!filter) {
@@ -63,7 +65,8 @@ Result<void> remove(const CallPtr& call) {
         statements.request.writes.push_back(std::move(write));
         statements.positions.push_back(i);
     }
-    call->state().operations.remove.fetch_add(static_cast<std::int64_t>(documents.size()), std::memory_order_relaxed);
+    call->state().operations.remove.fetch_add(static_cast<std::int64_t>(documents.size()),
+                                              std::memory_order_relaxed);
     run_statements(call, std::move(statements), false);
     return {};
 }

@@ -14,7 +14,9 @@ constexpr std::string_view kDistinctFields[] = {"key", "query", "collation"};
 constexpr std::int64_t kDistinctBatch = 1000;
 
 struct ValueLess {
-    bool operator()(const bson::Value& a, const bson::Value& b) const { return bson::compare(a.view(), b.view()) < 0; }
+    bool operator()(const bson::Value& a, const bson::Value& b) const {
+        return bson::compare(a.view(), b.view()) < 0;
+    }
 };
 
 /// Values at one dotted path, each once, in the order in which they were first met.
@@ -44,9 +46,11 @@ class DistinctValues {
         } else if (value.is(bson::Type::Document)) {
             walk(value.as_document().find(path_[part]), part + 1);
         } else if (value.is(bson::Type::Array)) {
-            if (query::array_index_of(path_[part])) walk(value.as_document().find(path_[part]), part + 1);
+            if (query::array_index_of(path_[part]))
+                walk(value.as_document().find(path_[part]), part + 1);
             for (const auto& element : value.as_document())
-                if (element.value.is(bson::Type::Document)) walk(element.value.as_document().find(path_[part]), part + 1);
+                if (element.value.is(bson::Type::Document))
+                    walk(element.value.as_document().find(path_[part]), part + 1);
         }
     }
     void keep(bson::ValueView value) {
@@ -63,13 +67,15 @@ class DistinctValues {
     std::size_t bytes_ = 0;
 };
 
-Result<bson::Builder> find_distinct(Engine& engine, const FindSpec& spec, const query::FieldPath& path) {
+Result<bson::Builder> find_distinct(Engine& engine, const FindSpec& spec,
+                                    const query::FieldPath& path) {
     DistinctValues values(path);
     ANGELIA_TRY_ASSIGN(auto batch, engine.find(spec));
     for (;;) {
         for (const auto& document : batch.documents) {
             if (auto added = values.add(document); !added) {
-                engine.kill_cursors(spec.ns, std::span(&batch.cursor_id, batch.cursor_id == 0 ? 0 : 1));
+                engine.kill_cursors(spec.ns,
+                                    std::span(&batch.cursor_id, batch.cursor_id == 0 ? 0 : 1));
                 return std::move(added).error();
             }
         }
@@ -78,8 +84,11 @@ Result<bson::Builder> find_distinct(Engine& engine, const FindSpec& spec, const 
         more.cursor_id = batch.cursor_id;
         more.ns = spec.ns;
         more.lsid = spec.lsid.copy();
-        Result<CursorBatch> next = Error(ErrorCode::InternalError, "a plain cursor did not answer at once");
-        engine.get_more(more, [&next](Result<CursorBatch> b) { next = std::move(b); });  // answers before it returns: not a change stream
+        Result<CursorBatch> next =
+            Error(ErrorCode::InternalError, "a plain cursor did not answer at once");
+        engine.get_more(more, [&next](Result<CursorBatch> b) {
+            next = std::move(b);
+        });  // answers before it returns: not a change stream
         if (!next) return std::move(next).error();
         batch = std::move(next).value();
     }
@@ -91,7 +100,8 @@ Result<void> distinct(const CallPtr& call) {
     ANGELIA_TRY_ASSIGN(spec->ns, call->collection());
     ANGELIA_TRY(arguments.required("key"));
     ANGELIA_TRY_ASSIGN(const auto key, arguments.string("key"));
-    if (!key || key->empty()) return Error(ErrorCode::BadValue, "distinct needs the name of a field in 'key'");
+    if (!key || key->empty())
+        return Error(ErrorCode::BadValue, "distinct needs the name of a field in 'key'");
     ANGELIA_TRY_ASSIGN(const auto path, query::FieldPath::parse(*key));
     ANGELIA_TRY_ASSIGN(const auto query, arguments.document("query"));
     ANGELIA_TRY(arguments.no_collation());
@@ -108,7 +118,10 @@ Result<void> distinct(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kDistinctCommand{
-    .name = "distinct", .handler = distinct, .fields = kDistinctFields, .flags = kReads, .help = "the different values of a field"};
+extern const CommandEntry kDistinctCommand{.name = "distinct",
+                                           .handler = distinct,
+                                           .fields = kDistinctFields,
+                                           .flags = kReads,
+                                           .help = "the different values of a field"};
 
 }  // namespace angelia::engine::command

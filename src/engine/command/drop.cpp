@@ -19,7 +19,8 @@ Result<void> drop(const CallPtr& call) {
 }
 
 Result<void> drop_database(const CallPtr& call) {
-    if ((*call->body().begin()).value.to_int64() != 1) return Error(ErrorCode::IllegalOperation, "have to pass 1 as db parameter");
+    if ((*call->body().begin()).value.to_int64() != 1)
+        return Error(ErrorCode::IllegalOperation, "have to pass 1 as db parameter");
     const std::string db = call->database();
     call->engine().drop_database(db, [call, db](Result<bson::Timestamp> dropped) {
         bson::Builder b;
@@ -35,9 +36,13 @@ Result<void> drop_database(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kDropCommand{
-    .name = "drop", .handler = drop, .flags = kWrites | kLong | kApiVersion1, .help = "removes a collection and its indexes"};
-extern const CommandEntry kDropDatabaseCommand{
-    .name = "dropDatabase", .handler = drop_database, .flags = kWrites | kLong | kApiVersion1, .help = "removes a database"};
+extern const CommandEntry kDropCommand{.name = "drop",
+                                       .handler = drop,
+                                       .flags = kWrites | kLong | kApiVersion1,
+                                       .help = "removes a collection and its indexes"};
+extern const CommandEntry kDropDatabaseCommand{.name = "dropDatabase",
+                                               .handler = drop_database,
+                                               .flags = kWrites | kLong | kApiVersion1,
+                                               .help = "removes a database"};
 
 }  // namespace angelia::engine::command

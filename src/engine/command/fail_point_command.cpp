@@ -9,11 +9,13 @@ constexpr std::string_view kConfigureFailPointFields[] = {"mode", "data"};
 
 Result<void> configure_fail_point(const CallPtr& call) {
     const auto name = (*call->body().begin()).value;
-    if (!name.is(bson::Type::String)) return wrong_type("configureFailPoint.configureFailPoint", name, "string");
+    if (!name.is(bson::Type::String))
+        return wrong_type("configureFailPoint.configureFailPoint", name, "string");
     const Arguments arguments("configureFailPoint", call->body());
     ANGELIA_TRY_ASSIGN(const auto mode, arguments.required("mode"));
     ANGELIA_TRY_ASSIGN(const auto data, arguments.document("data"));
-    ANGELIA_TRY_ASSIGN(const auto count, call->state().fail_points.configure(name.as_string(), mode, data));
+    ANGELIA_TRY_ASSIGN(const auto count,
+                       call->state().fail_points.configure(name.as_string(), mode, data));
     bson::Builder b;
     b.add("count", count);
     call->succeed(std::move(b));
@@ -22,10 +24,11 @@ Result<void> configure_fail_point(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kConfigureFailPointCommand{.name = "configureFailPoint",
-                                                     .handler = configure_fail_point,
-                                                     .fields = kConfigureFailPointFields,
-                                                     .flags = kAdminOnly | kTestOnly,
-                                                     .help = "makes commands fail on purpose; only with test commands enabled"};
+extern const CommandEntry kConfigureFailPointCommand{
+    .name = "configureFailPoint",
+    .handler = configure_fail_point,
+    .fields = kConfigureFailPointFields,
+    .flags = kAdminOnly | kTestOnly,
+    .help = "makes commands fail on purpose; only with test commands enabled"};
 
 }  // namespace angelia::engine::command

@@ -9,9 +9,26 @@
 namespace angelia::engine::command {
 namespace {
 
-constexpr std::string_view kFindFields[] = {"filter", "projection", "sort", "skip", "limit", "batchSize", "singleBatch", "hint", "min", "max", "returnKey",
-                                            "showRecordId", "tailable", "awaitData", "noCursorTimeout", "allowPartialResults", "allowDiskUse", "collation",
-                                            "let", "oplogReplay"};
+constexpr std::string_view kFindFields[] = {"filter",
+                                            "projection",
+                                            "sort",
+                                            "skip",
+                                            "limit",
+                                            "batchSize",
+                                            "singleBatch",
+                                            "hint",
+                                            "min",
+                                            "max",
+                                            "returnKey",
+                                            "showRecordId",
+                                            "tailable",
+                                            "awaitData",
+                                            "noCursorTimeout",
+                                            "allowPartialResults",
+                                            "allowDiskUse",
+                                            "collation",
+                                            "let",
+                                            "oplogReplay"};
 constexpr std::string_view kFindUnsupported[] = {"min", "max", "returnKey", "showRecordId", "let"};
 
 Result<FindSpec> parse_find(const Call& call) {
@@ -20,8 +37,12 @@ Result<FindSpec> parse_find(const Call& call) {
     ANGELIA_TRY(arguments.no_collation());
     ANGELIA_TRY_ASSIGN(const bool tailable, arguments.boolean("tailable", false));
     ANGELIA_TRY_ASSIGN(const bool await_data, arguments.boolean("awaitData", false));
-    if (await_data && !tailable) return Error(ErrorCode::FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'");
-    if (tailable) return Error(ErrorCode::BadValue, "error processing query: tailable cursor requested on non capped collection");
+    if (await_data && !tailable)
+        return Error(ErrorCode::FailedToParse,
+                     "Cannot set 'awaitData' without also setting 'tailable'");
+    if (tailable)
+        return Error(ErrorCode::BadValue,
+                     "error processing query: tailable cursor requested on non capped collection");
     FindSpec spec;
     ANGELIA_TRY_ASSIGN(spec.ns, call.collection());
     ANGELIA_TRY_ASSIGN(const auto filter, arguments.document("filter"));
@@ -48,7 +69,8 @@ void run_find(Call& call, const FindSpec& spec) {
 
 /// Without a filter and an order the first batch is read, and no more.
 bool reads_first_documents(const FindSpec& spec) {
-    const std::int64_t wanted = spec.limit > 0 ? std::min(spec.limit, spec.batch_size) : spec.batch_size;
+    const std::int64_t wanted =
+        spec.limit > 0 ? std::min(spec.limit, spec.batch_size) : spec.batch_size;
     return spec.filter.empty() && spec.sort.empty() && wanted + spec.skip <= kInlineDocumentsMax;
 }
 
@@ -58,14 +80,18 @@ Result<void> find(const CallPtr& call) {
     if (reads_first_documents(spec) || !may_take_long(call->engine(), spec.ns, spec.filter)) {
         run_find(*call, spec);
     } else {
-        call->engine().workers().post([call, shared = std::make_shared<const FindSpec>(std::move(spec))] { run_find(*call, *shared); });
+        call->engine().workers().post([call, shared = std::make_shared<const FindSpec>(
+                                                 std::move(spec))] { run_find(*call, *shared); });
     }
     return {};
 }
 
 }  // namespace
 
-extern const CommandEntry kFindCommand{
-    .name = "find", .handler = find, .fields = kFindFields, .flags = kReads | kApiVersion1, .help = "hands out documents of a collection"};
+extern const CommandEntry kFindCommand{.name = "find",
+                                       .handler = find,
+                                       .fields = kFindFields,
+                                       .flags = kReads | kApiVersion1,
+                                       .help = "hands out documents of a collection"};
 
 }  // namespace angelia::engine::command

@@ -1,4 +1,5 @@
-// What all commands have in common: the shape of replies, unknown things, concerns, sessions, labels.
+// What all commands have in common: the shape of replies, unknown things, concerns, sessions,
+// labels.
 #include "engine/command/command_table.h"
 #include "engine/command/test_commands.h"
 
@@ -8,13 +9,15 @@ namespace {
 class Generic : public CommandTest {};
 
 TEST_F(Generic, EveryReplyCarriesOkAndTimes) {
-    for (const char* json : {R"({"ping": 1})", R"({"fly": 1})", R"({"ping": 1, "wings": 2})", R"({"insert": "c", "documents": [{"a": 1}]})"}) {
+    for (const char* json : {R"({"ping": 1})", R"({"fly": 1})", R"({"ping": 1, "wings": 2})",
+                             R"({"insert": "c", "documents": [{"a": 1}]})"}) {
         const auto answer = run(json);
         const auto view = answer.body.view();
         EXPECT_TRUE(view["ok"].is(bson::Type::Double)) << json;
         EXPECT_TRUE(view["operationTime"].is(bson::Type::Timestamp)) << json;
         EXPECT_TRUE(view.find_path("$clusterTime.clusterTime").is(bson::Type::Timestamp)) << json;
-        EXPECT_EQ(view.find_path("$clusterTime.signature.hash").as_binary().bytes.size(), 20u) << json;
+        EXPECT_EQ(view.find_path("$clusterTime.signature.hash").as_binary().bytes.size(), 20u)
+            << json;
         EXPECT_TRUE(view.find_path("$clusterTime.signature.keyId").is(bson::Type::Int64)) << json;
     }
 }
@@ -22,7 +25,8 @@ TEST_F(Generic, EveryReplyCarriesOkAndTimes) {
 TEST_F(Generic, OperationTimeOfAWriteIsItsOwnAndGrows) {
     const auto first = run(R"({"insert": "c", "documents": [{"a": 1}]})");
     const auto second = run(R"({"insert": "c", "documents": [{"a": 1}]})");
-    EXPECT_LT(first.body.view()["operationTime"].as_timestamp(), second.body.view()["operationTime"].as_timestamp());
+    EXPECT_LT(first.body.view()["operationTime"].as_timestamp(),
+              second.body.view()["operationTime"].as_timestamp());
 }
 
 TEST_F(Generic, RefusesWhatItDoesNotKnow) {
@@ -42,9 +46,11 @@ TEST_F(Generic, RefusesWhatItDoesNotKnow) {
 }
 
 TEST_F(Generic, IgnoresGenericArgumentsWithoutMeaning) {
-    EXPECT_EQ(result(R"({"ping": 1, "comment": "x", "$readPreference": {"mode": "primary"}, "$client": {}, "apiVersion": "1",
+    EXPECT_EQ(
+        result(
+            R"({"ping": 1, "comment": "x", "$readPreference": {"mode": "primary"}, "$client": {}, "apiVersion": "1",
                          "apiStrict": true, "maxTimeMS": 10, "$audit": {}, "rawData": true})"),
-              "{}");
+        "{}");
 }
 
 TEST_F(Generic, ChecksTheVersionedApi) {
@@ -54,7 +60,8 @@ TEST_F(Generic, ChecksTheVersionedApi) {
 }
 
 TEST_F(Generic, RefusesTransactionsClearly) {
-    const auto answer = run(R"({"insert": "c", "documents": [{}], "lsid": {"id": {"$uuid": "11111111-1111-4111-8111-111111111111"}},
+    const auto answer = run(
+        R"({"insert": "c", "documents": [{}], "lsid": {"id": {"$uuid": "11111111-1111-4111-8111-111111111111"}},
                                 "txnNumber": {"$numberLong": "1"}, "startTransaction": true, "autocommit": false})");
     EXPECT_EQ(answer.code(), 263);
     EXPECT_EQ(answer.at("errorLabels"), "missing");
@@ -69,33 +76,52 @@ TEST_F(Generic, AppliesTheWriteAndReportsAConcernThatOneNodeCannotMeet) {
     EXPECT_EQ(two.at("writeConcernError.code"), "100");
     EXPECT_EQ(two.at("writeConcernError.codeName"), R"("UnsatisfiableWriteConcern")");
     EXPECT_EQ(two.at("writeConcernError.errInfo.writeConcern.provenance"), R"("clientSupplied")");
-    EXPECT_EQ(run(R"({"insert": "c", "documents": [{"_id": 2}], "writeConcern": {"w": "dc1"}})").at("writeConcernError.code"), "79");
+    EXPECT_EQ(run(R"({"insert": "c", "documents": [{"_id": 2}], "writeConcern": {"w": "dc1"}})")
+                  .at("writeConcernError.code"),
+              "79");
     EXPECT_EQ(result(R"({"count": "c"})"), R"({"n":2})");
-    EXPECT_EQ(result(R"({"insert": "c", "documents": [{}], "writeConcern": {"w": "majority", "j": true, "wtimeout": 5}})"), R"({"n":1})");
+    EXPECT_EQ(
+        result(
+            R"({"insert": "c", "documents": [{}], "writeConcern": {"w": "majority", "j": true, "wtimeout": 5}})"),
+        R"({"n":1})");
 }
 
 TEST_F(Generic, RefusesImpossibleConcernsBeforeWriting) {
-    for (const auto& [concern, expected] : std::initializer_list<std::pair<const char*, int>>{{R"({"w": -1})", 9},
-                                                                                              {R"({"w": 51})", 9},
-                                                                                              {R"({"w": 0, "j": true})", 9},
-                                                                                              {R"({"w": []})", 9},
-                                                                                              {R"({"x": 1})", 40415},
-                                                                                              {R"("majority")", 14}}) {
-        EXPECT_EQ(code(std::string(R"({"insert": "c", "documents": [{}], "writeConcern": )") + concern + "}"), expected) << concern;
+    for (const auto& [concern, expected] :
+         std::initializer_list<std::pair<const char*, int>>{{R"({"w": -1})", 9},
+                                                            {R"({"w": 51})", 9},
+                                                            {R"({"w": 0, "j": true})", 9},
+                                                            {R"({"w": []})", 9},
+                                                            {R"({"x": 1})", 40415},
+                                                            {R"("majority")", 14}}) {
+        EXPECT_EQ(code(std::string(R"({"insert": "c", "documents": [{}], "writeConcern": )") +
+                       concern + "}"),
+                  expected)
+            << concern;
     }
     EXPECT_EQ(result(R"({"count": "c"})"), R"({"n":0})");
     EXPECT_EQ(code(R"({"find": "c", "writeConcern": {"w": 1}})"), 72);
     EXPECT_EQ(code(R"({"find": "c", "readConcern": {"level": "best"}})"), 9);
     EXPECT_EQ(code(R"({"find": "c", "readConcern": {"level": "snapshot"}})"), 72);
-    EXPECT_EQ(code(R"({"insert": "c", "documents": [{}], "readConcern": {"level": "majority"}})"), 72);
-    EXPECT_EQ(code(R"({"find": "c", "readConcern": {"level": "linearizable", "afterClusterTime": {"$timestamp": {"t": 1, "i": 1}}}})"), 72);
-    EXPECT_EQ(code(R"({"find": "c", "readConcern": {"level": "majority", "afterClusterTime": {"$timestamp": {"t": 1, "i": 1}}}})"), 0);
+    EXPECT_EQ(code(R"({"insert": "c", "documents": [{}], "readConcern": {"level": "majority"}})"),
+              72);
+    EXPECT_EQ(
+        code(
+            R"({"find": "c", "readConcern": {"level": "linearizable", "afterClusterTime": {"$timestamp": {"t": 1, "i": 1}}}})"),
+        72);
+    EXPECT_EQ(
+        code(
+            R"({"find": "c", "readConcern": {"level": "majority", "afterClusterTime": {"$timestamp": {"t": 1, "i": 1}}}})"),
+        0);
 }
 
 TEST_F(Generic, AdoptsClusterTimeWithinReason) {
-    const auto now = static_cast<std::uint32_t>(engine->options().storage.clock->system_millis() / 1000);
+    const auto now =
+        static_cast<std::uint32_t>(engine->options().storage.clock->system_millis() / 1000);
     const auto send = [&](std::uint32_t seconds) {
-        return run(bson::make("insert", "c", "documents", bson::array(bson::make("a", 1.0)), "$clusterTime", bson::make("clusterTime", bson::Timestamp{seconds, 7})));
+        return run(bson::make("insert", "c", "documents", bson::array(bson::make("a", 1.0)),
+                              "$clusterTime",
+                              bson::make("clusterTime", bson::Timestamp{seconds, 7})));
     };
     const auto near = send(now + 30);
     EXPECT_GT(near.body.view()["operationTime"].as_timestamp(), (bson::Timestamp{now + 30, 7}));

@@ -1,4 +1,5 @@
-// getMore: the next batch of a cursor. On a change stream without events it waits, without a thread.
+// getMore: the next batch of a cursor. On a change stream without events it waits, without a
+// thread.
 #include "engine/command/arguments.h"
 #include "engine/command/commands.h"
 #include "engine/command/cursor_reply.h"
@@ -11,7 +12,8 @@
 namespace angelia::engine::command {
 namespace {
 
-constexpr std::string_view kGetMoreFields[] = {"collection", "batchSize", "term", "lastKnownCommittedOpTime"};
+constexpr std::string_view kGetMoreFields[] = {"collection", "batchSize", "term",
+                                               "lastKnownCommittedOpTime"};
 
 Result<GetMoreSpec> parse_get_more(const Call& call) {
     const Arguments arguments("getMore", call.body());
@@ -21,7 +23,9 @@ Result<GetMoreSpec> parse_get_more(const Call& call) {
     spec.cursor_id = id.as_int64();
     ANGELIA_TRY(arguments.required("collection"));
     ANGELIA_TRY_ASSIGN(const auto collection, arguments.string("collection"));
-    if (!collection || collection->empty()) return Error(ErrorCode::InvalidNamespace, "getMore needs the name of the cursor's collection");
+    if (!collection || collection->empty())
+        return Error(ErrorCode::InvalidNamespace,
+                     "getMore needs the name of the cursor's collection");
     spec.ns = Namespace{call.database(), std::string(*collection)};
     ANGELIA_TRY_ASSIGN(spec.batch_size, arguments.non_negative("batchSize", 0));
     spec.max_wait = call.generic().max_time;
@@ -37,7 +41,8 @@ void answer_get_more(const CallPtr& call, std::uint64_t id, Result<CursorBatch> 
         call->fail_point() = std::move(hit);
         if (call->fail_point()->close_connection) return call->hang_up();
         if (call->fail_point()->error_code) {
-            Error error(static_cast<ErrorCode>(*call->fail_point()->error_code), "Failing command via 'failGetMoreAfterCursorCheckout' failpoint");
+            Error error(static_cast<ErrorCode>(*call->fail_point()->error_code),
+                        "Failing command via 'failGetMoreAfterCursorCheckout' failpoint");
             if (batch->post_batch_resume_token) add_change_stream_label(error);
             return call->fail(error);
         }
@@ -53,24 +58,36 @@ Result<void> get_more(const CallPtr& call) {
     // Whoever takes the entry answers: the engine's batch, or the shutdown of the server.
     const std::uint64_t id = state.awaits.add(call->connection()->id, false, [call](AwaitEnd how) {
         if (how == AwaitEnd::ConnectionClosed) return call->hang_up();
-        Error error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down");
+        Error error(ErrorCode::ShutdownInProgress,
+                    "The server is in quiesce mode and will shut down");
         add_change_stream_label(error);  // only change streams wait
         call->fail(error);
     });
-    if (id == 0) return Error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down");
-    const auto answer = [call, id](Result<CursorBatch> batch) { answer_get_more(call, id, std::move(batch)); };
-    // A wait is only given for change streams, which answer at once or wait without a thread; other cursors may have much to read.
+    if (id == 0)
+        return Error(ErrorCode::ShutdownInProgress,
+                     "The server is in quiesce mode and will shut down");
+    const auto answer = [call, id](Result<CursorBatch> batch) {
+        answer_get_more(call, id, std::move(batch));
+    };
+    // A wait is only given for change streams, which answer at once or wait without a thread; other
+    // cursors may have much to read.
     if (spec.max_wait || !may_take_long(call->engine(), spec.ns, bson::DocumentView())) {
         call->engine().get_more(spec, answer);
     } else {
-        call->engine().workers().post([call, answer, shared = std::make_shared<const GetMoreSpec>(std::move(spec))] { call->engine().get_more(*shared, answer); });
+        call->engine().workers().post(
+            [call, answer, shared = std::make_shared<const GetMoreSpec>(std::move(spec))] {
+                call->engine().get_more(*shared, answer);
+            });
     }
     return {};
 }
 
 }  // namespace
 
-extern const CommandEntry kGetMoreCommand{
-    .name = "getMore", .handler = get_more, .fields = kGetMoreFields, .flags = kApiVersion1, .help = "hands out the next documents of a cursor"};
+extern const CommandEntry kGetMoreCommand{.name = "getMore",
+                                          .handler = get_more,
+                                          .fields = kGetMoreFields,
+                                          .flags = kApiVersion1,
+                                          .help = "hands out the next documents of a cursor"};
 
 }  // namespace angelia::engine::command

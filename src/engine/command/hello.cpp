@@ -1,4 +1,5 @@
-// hello and its old spellings: what drivers ask first on every connection, and what their monitors wait on.
+// hello and its old spellings: what drivers ask first on every connection, and what their monitors
+// wait on.
 #include "engine/command/announce.h"
 #include "engine/command/arguments.h"
 #include "engine/command/commands.h"
@@ -14,8 +15,11 @@ namespace {
 constexpr std::size_t kApplicationNameBytesMax = 128;  // MongoDB handshake specification
 constexpr std::size_t kClientMetadataBytesMax = 512;   // MongoDB handshake specification
 constexpr std::string_view kHelloFields[] = {
-    "client", "compression", "helloOk", "hostInfo", "internalClient", "loadBalanced", "maxAwaitTimeMS", "saslSupportedMechs", "speculativeAuthenticate",
-    "topologyVersion", "backpressure", "hangUpOnStepDown", "hangUpOnStepdown", "forShell",
+    "client",           "compression",        "helloOk",
+    "hostInfo",         "internalClient",     "loadBalanced",
+    "maxAwaitTimeMS",   "saslSupportedMechs", "speculativeAuthenticate",
+    "topologyVersion",  "backpressure",       "hangUpOnStepDown",
+    "hangUpOnStepdown", "forShell",
 };
 // The term never changes: a store has one member, and it is elected once.
 constexpr std::int64_t kTerm = 1;
@@ -25,27 +29,41 @@ Result<void> read_client_metadata(Call& call, bson::ValueView given) {
     Connection& connection = *call.connection();
     const bool first = !std::exchange(connection.hello_seen, true);
     if (given.is_missing()) return {};
-    if (!first) return Error(ErrorCode::ClientMetadataCannotBeMutated, "The client metadata document may only be sent in the first hello");
+    if (!first)
+        return Error(ErrorCode::ClientMetadataCannotBeMutated,
+                     "The client metadata document may only be sent in the first hello");
     if (!given.is(bson::Type::Document)) return wrong_type("client", given, "object");
     const auto client = given.as_document();
     if (client.size_bytes() > kClientMetadataBytesMax) {
-        return Error(ErrorCode::ClientMetadataDocumentTooLarge,
-                     fmt::format("The client metadata document must be less then or equal to {} bytes", kClientMetadataBytesMax));
+        return Error(
+            ErrorCode::ClientMetadataDocumentTooLarge,
+            fmt::format("The client metadata document must be less then or equal to {} bytes",
+                        kClientMetadataBytesMax));
     }
     const auto application = client.find("application");
-    if (!application.is_missing() && !application.is(bson::Type::Document)) return wrong_type("client.application", application, "object");
+    if (!application.is_missing() && !application.is(bson::Type::Document))
+        return wrong_type("client.application", application, "object");
     const auto name = client.find_path("application.name");
-    if (!name.is_missing() && !name.is(bson::Type::String)) return wrong_type("client.application.name", name, "string");
+    if (!name.is_missing() && !name.is(bson::Type::String))
+        return wrong_type("client.application.name", name, "string");
     if (name && name.as_string().size() > kApplicationNameBytesMax) {
-        return Error(ErrorCode::ClientMetadataAppNameTooLarge,
-                     fmt::format("The 'client.application.name' field must be less then or equal to {} bytes", kApplicationNameBytesMax));
+        return Error(
+            ErrorCode::ClientMetadataAppNameTooLarge,
+            fmt::format(
+                "The 'client.application.name' field must be less then or equal to {} bytes",
+                kApplicationNameBytesMax));
     }
     for (const std::string_view required : {"driver", "os"})
         if (!client.find(required).is(bson::Type::Document))
-            return Error(ErrorCode::ClientMetadataMissingField, fmt::format("Missing required sub-document '{}' in the client metadata document", required));
+            return Error(
+                ErrorCode::ClientMetadataMissingField,
+                fmt::format("Missing required sub-document '{}' in the client metadata document",
+                            required));
     for (const std::string_view required : {"driver.name", "driver.version", "os.type"})
         if (!client.find_path(required).is(bson::Type::String))
-            return Error(ErrorCode::ClientMetadataMissingField, fmt::format("Missing required field '{}' in the client metadata document", required));
+            return Error(ErrorCode::ClientMetadataMissingField,
+                         fmt::format("Missing required field '{}' in the client metadata document",
+                                     required));
     connection.client_metadata = bson::Document(client);
     if (name) connection.application_name = name.as_string();
     return {};
@@ -67,21 +85,35 @@ bson::Builder hello_reply(Call& call, const HelloForm& form) {
     if (form.hello_ok) b.add("helloOk", true);
     b.add(form.legacy_name ? "ismaster" : "isWritablePrimary", true);
     b.add("topologyVersion", call.state().topology_version());
-    b.add("hosts", bson::array(host)).add("setName", engine.options().replica_set_name).add("setVersion", std::int32_t{1}).add("secondary", false);
+    b.add("hosts", bson::array(host))
+        .add("setName", engine.options().replica_set_name)
+        .add("setVersion", std::int32_t{1})
+        .add("secondary", false);
     b.add("primary", host).add("me", host).add("electionId", kElectionId);
-    b.open("lastWrite").add("opTime", op_time).add("lastWriteDate", written).add("majorityOpTime", op_time).add("majorityWriteDate", written).close();
-    b.add("maxBsonObjectSize", static_cast<std::int32_t>(bson::kDocumentBytesMax)).add("maxMessageSizeBytes", kMessageBytesMax);
-    b.add("maxWriteBatchSize", kWriteBatchMax).add("localTime", bson::Date{engine.options().storage.clock->system_millis()});
-    b.add("logicalSessionTimeoutMinutes", kSessionMinutes).add("connectionId", call.connection()->id);
-    b.add("minWireVersion", kWireVersionMin).add("maxWireVersion", kWireVersionMax).add("readOnly", false);
+    b.open("lastWrite")
+        .add("opTime", op_time)
+        .add("lastWriteDate", written)
+        .add("majorityOpTime", op_time)
+        .add("majorityWriteDate", written)
+        .close();
+    b.add("maxBsonObjectSize", static_cast<std::int32_t>(bson::kDocumentBytesMax))
+        .add("maxMessageSizeBytes", kMessageBytesMax);
+    b.add("maxWriteBatchSize", kWriteBatchMax)
+        .add("localTime", bson::Date{engine.options().storage.clock->system_millis()});
+    b.add("logicalSessionTimeoutMinutes", kSessionMinutes)
+        .add("connectionId", call.connection()->id);
+    b.add("minWireVersion", kWireVersionMin)
+        .add("maxWireVersion", kWireVersionMax)
+        .add("readOnly", false);
     return b;
 }
 
-/// A hello that waits for a change of the server or the end of its time; with exhaust, again and again. Its own lock, because the timer may fire
-/// before the wait is fully set up.
+/// A hello that waits for a change of the server or the end of its time; with exhaust, again and
+/// again. Its own lock, because the timer may fire before the wait is fully set up.
 class WaitingHello : public std::enable_shared_from_this<WaitingHello> {
   public:
-    WaitingHello(CallPtr call, HelloForm form, milliseconds patience) : call_(std::move(call)), form_(form), patience_(patience) {}
+    WaitingHello(CallPtr call, HelloForm form, milliseconds patience)
+        : call_(std::move(call)), form_(form), patience_(patience) {}
 
     void answer() {
         if (!call_->request().exhaust_allowed) return call_->succeed(hello_reply(*call_, form_));
@@ -94,7 +126,8 @@ class WaitingHello : public std::enable_shared_from_this<WaitingHello> {
     void wait(std::int64_t shown) {
         auto& awaits = call_->state().awaits;
         auto self = shared_from_this();
-        const std::uint64_t id = awaits.add(call_->connection()->id, true, [self](AwaitEnd how) { self->ended(how); });
+        const std::uint64_t id =
+            awaits.add(call_->connection()->id, true, [self](AwaitEnd how) { self->ended(how); });
         if (id == 0) return ended(AwaitEnd::Shutdown);
         const auto timer = call_->engine().timers().post_after(patience_, [self, id] {
             if (self->call_->state().awaits.take(id)) self->answer();
@@ -103,7 +136,8 @@ class WaitingHello : public std::enable_shared_from_this<WaitingHello> {
             const std::lock_guard lock(mutex_);
             timer_ = timer;
         }
-        if (call_->state().topology_counter.load() != shown && awaits.take(id)) ended(AwaitEnd::ServerChanged);
+        if (call_->state().topology_counter.load() != shown && awaits.take(id))
+            ended(AwaitEnd::ServerChanged);
     }
 
   private:
@@ -114,9 +148,13 @@ class WaitingHello : public std::enable_shared_from_this<WaitingHello> {
             timer_.reset();
         }
         switch (how) {
-            case AwaitEnd::ConnectionClosed: return call_->hang_up();
-            case AwaitEnd::ServerChanged: return answer();
-            case AwaitEnd::Shutdown: return call_->fail(Error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down"));
+            case AwaitEnd::ConnectionClosed:
+                return call_->hang_up();
+            case AwaitEnd::ServerChanged:
+                return answer();
+            case AwaitEnd::Shutdown:
+                return call_->fail(Error(ErrorCode::ShutdownInProgress,
+                                         "The server is in quiesce mode and will shut down"));
         }
     }
 
@@ -138,14 +176,23 @@ Result<std::optional<KnownTopology>> read_known_topology(const Arguments& argume
     ANGELIA_TRY_ASSIGN(const auto version, arguments.document("topologyVersion"));
     ANGELIA_TRY_ASSIGN(const auto patience, arguments.integer("maxAwaitTimeMS"));
     if (version.empty() && !patience) return std::optional<KnownTopology>();
-    if (version.empty()) return Error(ErrorCode::InvalidOptions, "A request with a 'maxAwaitTimeMS' field must include 'topologyVersion'");
-    if (!patience) return Error(ErrorCode::InvalidOptions, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'");
-    if (*patience < 0 || *patience > INT32_MAX) return Error(ErrorCode::InvalidOptions, "'maxAwaitTimeMS' must be a non-negative 32-bit integer");
+    if (version.empty())
+        return Error(ErrorCode::InvalidOptions,
+                     "A request with a 'maxAwaitTimeMS' field must include 'topologyVersion'");
+    if (!patience)
+        return Error(ErrorCode::InvalidOptions,
+                     "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'");
+    if (*patience < 0 || *patience > INT32_MAX)
+        return Error(ErrorCode::InvalidOptions,
+                     "'maxAwaitTimeMS' must be a non-negative 32-bit integer");
     const auto process_id = version.find("processId").get_object_id();
     const auto counter = version.find("counter");
-    if (!process_id) return wrong_type("topologyVersion.processId", version.find("processId"), "objectId");
-    if (!counter.is(bson::Type::Int64)) return wrong_type("topologyVersion.counter", counter, "long");
-    if (counter.as_int64() < 0) return Error(ErrorCode::InvalidOptions, "'topologyVersion.counter' must not be negative");
+    if (!process_id)
+        return wrong_type("topologyVersion.processId", version.find("processId"), "objectId");
+    if (!counter.is(bson::Type::Int64))
+        return wrong_type("topologyVersion.counter", counter, "long");
+    if (counter.as_int64() < 0)
+        return Error(ErrorCode::InvalidOptions, "'topologyVersion.counter' must not be negative");
     return std::optional(KnownTopology{*process_id, counter.as_int64(), milliseconds(*patience)});
 }
 
@@ -158,13 +205,16 @@ Result<void> hello(const CallPtr& call) {
     ANGELIA_TRY_ASSIGN(const auto known, read_known_topology(arguments));
     auto& state = call->state();
     if (!known) {
-        if (state.shutting_down) return Error(ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down");
+        if (state.shutting_down)
+            return Error(ErrorCode::ShutdownInProgress,
+                         "The server is in quiesce mode and will shut down");
         call->succeed(hello_reply(*call, form));
         return {};
     }
     if (known->process_id == state.process_id && known->counter > state.topology_counter.load()) {
         return Error(ErrorCode::InvalidOptions,
-                     fmt::format("'topologyVersion.counter' is {}, newer than this server's {}", known->counter, state.topology_counter.load()));
+                     fmt::format("'topologyVersion.counter' is {}, newer than this server's {}",
+                                 known->counter, state.topology_counter.load()));
     }
     call->release_request();
     const auto waiting = std::make_shared<WaitingHello>(call, form, known->patience);
@@ -177,11 +227,14 @@ Result<void> hello(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kHelloCommand{.name = "hello",
-                                        .aliases = {"isMaster", "ismaster"},
-                                        .handler = hello,
-                                        .fields = kHelloFields,
-                                        .flags = kAnyFields | kDuringShutdown | kApiVersion1 | kReads | kWrites,
-                                        .help = "what this server is and can; waits for a change when given topologyVersion and maxAwaitTimeMS"};
+extern const CommandEntry kHelloCommand{
+    .name = "hello",
+    .aliases = {"isMaster", "ismaster"},
+    .handler = hello,
+    .fields = kHelloFields,
+    .flags = kAnyFields | kDuringShutdown | kApiVersion1 | kReads | kWrites,
+    .help =
+        "what this server is and can; waits for a change when given topologyVersion and "
+        "maxAwaitTimeMS"};
 
 }  // namespace angelia::engine::command

@@ -8,9 +8,11 @@ class Hello : public CommandTest {
     /// A hello that waits, on top of what the server last said.
     bson::Document waiting(std::int32_t max_ms) {
         const auto version = run(R"({"hello": 1})").body.copy();
-        return bson::make("hello", std::int32_t{1}, "topologyVersion", version.view()["topologyVersion"], "maxAwaitTimeMS", max_ms);
+        return bson::make("hello", std::int32_t{1}, "topologyVersion",
+                          version.view()["topologyVersion"], "maxAwaitTimeMS", max_ms);
     }
-    static constexpr const char* kClient = R"({"hello": 1, "client": {"application": {"name": "app1"}, "driver": {"name": "d", "version": "1"}, "os": {"type": "Linux"}}})";
+    static constexpr const char* kClient =
+        R"({"hello": 1, "client": {"application": {"name": "app1"}, "driver": {"name": "d", "version": "1"}, "os": {"type": "Linux"}}})";
 };
 
 TEST_F(Hello, DescribesASetWithOnePrimary) {
@@ -21,16 +23,21 @@ TEST_F(Hello, DescribesASetWithOnePrimary) {
     EXPECT_FALSE(v.has("ismaster"));
     EXPECT_EQ(answer.at("hosts"), R"(["127.0.0.1:27027"])");
     for (const auto& [key, expected] : std::initializer_list<std::pair<const char*, const char*>>{
-             {"setName", R"("rs0")"}, {"primary", R"("127.0.0.1:27027")"}, {"me", R"("127.0.0.1:27027")"}, {"secondary", "false"}, {"readOnly", "false"}})
+             {"setName", R"("rs0")"},
+             {"primary", R"("127.0.0.1:27027")"},
+             {"me", R"("127.0.0.1:27027")"},
+             {"secondary", "false"},
+             {"readOnly", "false"}})
         EXPECT_EQ(answer.at(key), expected) << key;
-    for (const auto& [key, expected] : std::initializer_list<std::pair<const char*, std::int32_t>>{{"setVersion", 1},
-                                                                                                    {"maxBsonObjectSize", 16777216},
-                                                                                                    {"maxMessageSizeBytes", 48000000},
-                                                                                                    {"maxWriteBatchSize", 100000},
-                                                                                                    {"logicalSessionTimeoutMinutes", 30},
-                                                                                                    {"connectionId", 1},
-                                                                                                    {"minWireVersion", 0},
-                                                                                                    {"maxWireVersion", 21}})
+    for (const auto& [key, expected] : std::initializer_list<std::pair<const char*, std::int32_t>>{
+             {"setVersion", 1},
+             {"maxBsonObjectSize", 16777216},
+             {"maxMessageSizeBytes", 48000000},
+             {"maxWriteBatchSize", 100000},
+             {"logicalSessionTimeoutMinutes", 30},
+             {"connectionId", 1},
+             {"minWireVersion", 0},
+             {"maxWireVersion", 21}})
         EXPECT_EQ(v[key].as_int32(), expected) << key;
     EXPECT_TRUE(v.find_path("topologyVersion.counter").is(bson::Type::Int64));
     EXPECT_TRUE(v.find_path("lastWrite.opTime.ts").is(bson::Type::Timestamp));
@@ -61,18 +68,27 @@ TEST_F(Hello, RefusesMalformedClients) {
     };
     EXPECT_EQ(first(R"({"driver": {"name": "d", "version": "1"}})"), 183);
     EXPECT_EQ(first(R"({"driver": {"name": "d"}, "os": {"type": "x"}})"), 183);
-    EXPECT_EQ(first(R"({"application": {"name": ")" + std::string(129, 'x') + R"("}, "driver": {"name": "d", "version": "1"}, "os": {"type": "x"}})"), 184);
-    EXPECT_EQ(first(R"({"driver": {"name": "d", "version": "1"}, "os": {"type": ")" + std::string(600, 'x') + R"("}})"), 185);
+    EXPECT_EQ(first(R"({"application": {"name": ")" + std::string(129, 'x') +
+                    R"("}, "driver": {"name": "d", "version": "1"}, "os": {"type": "x"}})"),
+              184);
+    EXPECT_EQ(first(R"({"driver": {"name": "d", "version": "1"}, "os": {"type": ")" +
+                    std::string(600, 'x') + R"("}})"),
+              185);
     EXPECT_EQ(first("3"), 14);
 }
 
 TEST_F(Hello, NeedsBothHalvesOfAWait) {
     EXPECT_EQ(code(R"({"hello": 1, "maxAwaitTimeMS": 10})"), 72);
-    EXPECT_EQ(code(R"({"hello": 1, "topologyVersion": {"processId": {"$oid": "7fffffff0000000000000001"}, "counter": {"$numberLong": "0"}}})"), 72);
+    EXPECT_EQ(
+        code(
+            R"({"hello": 1, "topologyVersion": {"processId": {"$oid": "7fffffff0000000000000001"}, "counter": {"$numberLong": "0"}}})"),
+        72);
 }
 
 TEST_F(Hello, AnswersAtOnceWhenTheClientKnowsAnotherProcess) {
-    EXPECT_TRUE(run(R"({"hello": 1, "maxAwaitTimeMS": 100000, "topologyVersion": {"processId": {"$oid": "7fffffff0000000000000001"}, "counter": {"$numberLong": "0"}}})").ok());
+    EXPECT_TRUE(
+        run(R"({"hello": 1, "maxAwaitTimeMS": 100000, "topologyVersion": {"processId": {"$oid": "7fffffff0000000000000001"}, "counter": {"$numberLong": "0"}}})")
+            .ok());
 }
 
 TEST_F(Hello, WaitsForItsTimeWhenNothingChanges) {

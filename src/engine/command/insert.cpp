@@ -6,7 +6,8 @@
 namespace angelia::engine::command {
 namespace {
 
-constexpr std::string_view kInsertFields[] = {"documents", "ordered", "bypassDocumentValidation", "maxTimeMS"};
+constexpr std::string_view kInsertFields[] = {"documents", "ordered", "bypassDocumentValidation",
+                                              "maxTimeMS"};
 
 Result<void> insert(const CallPtr& call) {
     const Arguments arguments("insert", call->body());
@@ -24,7 +25,8 @@ Result<void> insert(const CallPtr& call) {
         statements.request.writes.push_back(std::move(write));
         statements.positions.push_back(i);
     }
-    call->state().operations.insert.fetch_add(static_cast<std::int64_t>(documents.size()), std::memory_order_relaxed);
+    call->state().operations.insert.fetch_add(static_cast<std::int64_t>(documents.size()),
+                                              std::memory_order_relaxed);
     run_statements(call, std::move(statements), false);
     return {};
 }

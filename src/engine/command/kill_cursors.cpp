@@ -18,10 +18,12 @@ Result<void> kill_cursors(const CallPtr& call) {
     if (!list) return missing_field("killCursors.cursors");
     std::vector<std::int64_t> ids;
     for (const auto& element : *list) {
-        if (!element.value.is(bson::Type::Int64)) return wrong_type("killCursors.cursors", element.value, "long");
+        if (!element.value.is(bson::Type::Int64))
+            return wrong_type("killCursors.cursors", element.value, "long");
         ids.push_back(element.value.as_int64());
     }
-    if (ids.empty()) return Error(ErrorCode::BadValue, "Must specify at least one cursor id in: cursors");
+    if (ids.empty())
+        return Error(ErrorCode::BadValue, "Must specify at least one cursor id in: cursors");
     const auto killed = call->engine().kill_cursors(ns, ids);
     bson::Builder b;
     add_ids(b, "cursorsKilled", killed.killed);

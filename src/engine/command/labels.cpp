@@ -8,7 +8,9 @@
 namespace angelia::engine::command {
 namespace {
 
-bool is_retryable_write(const Call& call) { return call.entry().has(kRetryable) && call.generic().txn_number.has_value(); }
+bool is_retryable_write(const Call& call) {
+    return call.entry().has(kRetryable) && call.generic().txn_number.has_value();
+}
 
 }  // namespace
 
@@ -29,23 +31,31 @@ bool is_state_change(ErrorCode code) {
 }
 
 void add_change_stream_label(Error& error) {
-    constexpr std::int32_t kResumable[] = {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436};
+    constexpr std::int32_t kResumable[] = {6,   7,    63,    89,    91,    133,   150,   189,  234,
+                                           262, 9001, 10107, 11600, 11602, 13388, 13435, 13436};
     const auto code = static_cast<std::int32_t>(error.code);
     const char* label = nullptr;
-    if (std::find(std::begin(kResumable), std::end(kResumable), code) != std::end(kResumable)) label = "ResumableChangeStreamError";
-    if (error.code == ErrorCode::ChangeStreamHistoryLost || error.code == ErrorCode::ChangeStreamFatalError) label = "NonResumableChangeStreamError";
+    if (std::find(std::begin(kResumable), std::end(kResumable), code) != std::end(kResumable))
+        label = "ResumableChangeStreamError";
+    if (error.code == ErrorCode::ChangeStreamHistoryLost ||
+        error.code == ErrorCode::ChangeStreamFatalError)
+        label = "NonResumableChangeStreamError";
     if (label != nullptr && !error.has_label(label)) error.labels.emplace_back(label);
 }
 
 std::vector<std::string> labels_for(Call& call, const Error& error) {
-    if (call.fail_point() && call.fail_point()->error_labels) return *call.fail_point()->error_labels;
+    if (call.fail_point() && call.fail_point()->error_labels)
+        return *call.fail_point()->error_labels;
     auto labels = error.labels;
-    if (is_retryable_write(call) && is_retriable(error.code) && !error.has_label("RetryableWriteError")) labels.emplace_back("RetryableWriteError");
+    if (is_retryable_write(call) && is_retriable(error.code) &&
+        !error.has_label("RetryableWriteError"))
+        labels.emplace_back("RetryableWriteError");
     return labels;
 }
 
 std::vector<std::string> labels_for_write_concern_error(Call& call, ErrorCode code) {
-    if (call.fail_point() && call.fail_point()->error_labels) return *call.fail_point()->error_labels;
+    if (call.fail_point() && call.fail_point()->error_labels)
+        return *call.fail_point()->error_labels;
     if (is_retryable_write(call) && is_retriable(code)) return {"RetryableWriteError"};
     return {};
 }

@@ -9,7 +9,8 @@ constexpr std::string_view kListDatabasesFields[] = {"filter", "nameOnly", "auth
 std::int64_t database_bytes(Engine& engine, const std::string& db) {
     std::int64_t bytes = 0;
     for (const auto& collection : engine.list_collections(db))
-        if (const auto stats = engine.collection_stats({db, collection.name})) bytes += stats->bytes;  // else it was dropped just now
+        if (const auto stats = engine.collection_stats({db, collection.name}))
+            bytes += stats->bytes;  // else it was dropped just now
     return bytes;
 }
 

@@ -8,7 +8,8 @@
 namespace angelia::engine::command {
 namespace {
 
-constexpr std::string_view kListIndexesFields[] = {"cursor", "includeIndexBuildInfo", "includeBuildUUIDs"};
+constexpr std::string_view kListIndexesFields[] = {"cursor", "includeIndexBuildInfo",
+                                                   "includeBuildUUIDs"};
 constexpr std::string_view kDropIndexesFields[] = {"index"};
 
 bson::Document describe_index(const IndexSpec& spec) {
@@ -16,7 +17,8 @@ bson::Document describe_index(const IndexSpec& spec) {
     b.add("v", std::int32_t{2}).add("key", spec.key).add("name", spec.name);
     if (spec.unique && spec.name != "_id_") b.add("unique", true);
     if (spec.sparse) b.add("sparse", true);
-    if (spec.expire_after_seconds) b.add("expireAfterSeconds", static_cast<std::int32_t>(*spec.expire_after_seconds));
+    if (spec.expire_after_seconds)
+        b.add("expireAfterSeconds", static_cast<std::int32_t>(*spec.expire_after_seconds));
     if (!spec.partial_filter.empty()) b.add("partialFilterExpression", spec.partial_filter);
     b.add_all(spec.extra);
     return b.take();
@@ -38,17 +40,22 @@ Result<void> list_indexes(const CallPtr& call) {
 Result<void> drop_indexes(const CallPtr& call) {
     ANGELIA_TRY_ASSIGN(const auto ns, call->collection());
     ANGELIA_TRY_ASSIGN(const auto which, Arguments("dropIndexes", call->body()).required("index"));
-    if (!which.is(bson::Type::String) && !which.is_container()) return wrong_type("dropIndexes.index", which, "string, object or array");
+    if (!which.is(bson::Type::String) && !which.is_container())
+        return wrong_type("dropIndexes.index", which, "string, object or array");
     call->engine().drop_indexes(ns, bson::Value(which), [call](Result<std::int32_t> dropped) {
-        if (!call->failed(dropped)) call->succeed(std::move(bson::Builder().add("nIndexesWas", *dropped)));
+        if (!call->failed(dropped))
+            call->succeed(std::move(bson::Builder().add("nIndexesWas", *dropped)));
     });
     return {};
 }
 
 }  // namespace
 
-extern const CommandEntry kListIndexesCommand{
-    .name = "listIndexes", .handler = list_indexes, .fields = kListIndexesFields, .flags = kReads | kApiVersion1, .help = "the indexes of a collection"};
+extern const CommandEntry kListIndexesCommand{.name = "listIndexes",
+                                              .handler = list_indexes,
+                                              .fields = kListIndexesFields,
+                                              .flags = kReads | kApiVersion1,
+                                              .help = "the indexes of a collection"};
 extern const CommandEntry kDropIndexesCommand{.name = "dropIndexes",
                                               .aliases = {"deleteIndexes"},
                                               .handler = drop_indexes,

@@ -21,7 +21,9 @@ struct ServerParameter {
 Result<std::int64_t> positive_seconds(std::string_view name, bson::ValueView value) {
     const auto seconds = value.to_int64();
     if (!value.is_number()) return wrong_type(fmt::format("setParameter.{}", name), value, "int");
-    if (!seconds || *seconds < 1 || *seconds > INT32_MAX) return Error(ErrorCode::BadValue, fmt::format("{} has to be within 1 and {}", name, INT32_MAX));
+    if (!seconds || *seconds < 1 || *seconds > INT32_MAX)
+        return Error(ErrorCode::BadValue,
+                     fmt::format("{} has to be within 1 and {}", name, INT32_MAX));
     return *seconds;
 }
 
@@ -33,33 +35,54 @@ Result<void> set_ttl_interval(Call& call, bson::ValueView value) {
 
 Result<void> set_no_table_scan(Call&, bson::ValueView value) {
     if (!value.truthy()) return {};
-    return Error(ErrorCode::BadValue, "notablescan can only be false: queries without an index are always allowed");
+    return Error(ErrorCode::BadValue,
+                 "notablescan can only be false: queries without an index are always allowed");
 }
 
 Result<void> set_log_level(Call& call, bson::ValueView value) {
     const auto level = value.to_int64();
-    if (!level || *level < 0 || *level > 5) return Error(ErrorCode::BadValue, "logLevel has to be a number within 0 and 5");
+    if (!level || *level < 0 || *level > 5)
+        return Error(ErrorCode::BadValue, "logLevel has to be a number within 0 and 5");
     call.state().log_level = static_cast<std::int32_t>(*level);
     return {};
 }
 
 // Sorted by name.
 constexpr ServerParameter kServerParameters[] = {
-    {"acceptApiVersion2", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, false); }},
-    {"authenticationMechanisms", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, bson::Array()); }},
+    {"acceptApiVersion2",
+     [](Call&, bson::Builder& b, std::string_view name) { b.add(name, false); }},
+    {"authenticationMechanisms",
+     [](Call&, bson::Builder& b, std::string_view name) { b.add(name, bson::Array()); }},
     {"cursorTimeoutMillis",
-     [](Call& call, bson::Builder& b, std::string_view name) { b.add(name, static_cast<std::int64_t>(call.engine().options().cursor_idle_timeout.count())); }},
-    {"enableTestCommands", [](Call& call, bson::Builder& b, std::string_view name) { b.add(name, call.state().test_commands); }},
+     [](Call& call, bson::Builder& b, std::string_view name) {
+         b.add(name,
+               static_cast<std::int64_t>(call.engine().options().cursor_idle_timeout.count()));
+     }},
+    {"enableTestCommands", [](Call& call, bson::Builder& b,
+                              std::string_view name) { b.add(name, call.state().test_commands); }},
     {"featureCompatibilityVersion",
-     [](Call&, bson::Builder& b, std::string_view name) { b.open(name).add("version", kFeatureCompatibilityVersion).close(); }},
-    {"localLogicalSessionTimeoutMinutes", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, kSessionMinutes); }},
-    {"logLevel", [](Call& call, bson::Builder& b, std::string_view name) { b.add(name, call.state().log_level.load()); }, set_log_level},
-    {"notablescan", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, false); }, set_no_table_scan},
-    {"requireApiVersion", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, false); }},
-    {"transactionLifetimeLimitSeconds", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, std::int32_t{60}); }},
-    {"ttlMonitorEnabled", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, true); }},
+     [](Call&, bson::Builder& b, std::string_view name) {
+         b.open(name).add("version", kFeatureCompatibilityVersion).close();
+     }},
+    {"localLogicalSessionTimeoutMinutes",
+     [](Call&, bson::Builder& b, std::string_view name) { b.add(name, kSessionMinutes); }},
+    {"logLevel",
+     [](Call& call, bson::Builder& b, std::string_view name) {
+         b.add(name, call.state().log_level.load());
+     },
+     set_log_level},
+    {"notablescan", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, false); },
+     set_no_table_scan},
+    {"requireApiVersion",
+     [](Call&, bson::Builder& b, std::string_view name) { b.add(name, false); }},
+    {"transactionLifetimeLimitSeconds",
+     [](Call&, bson::Builder& b, std::string_view name) { b.add(name, std::int32_t{60}); }},
+    {"ttlMonitorEnabled",
+     [](Call&, bson::Builder& b, std::string_view name) { b.add(name, true); }},
     {"ttlMonitorSleepSecs",
-     [](Call& call, bson::Builder& b, std::string_view name) { b.add(name, static_cast<std::int32_t>(call.engine().ttl_interval().count() / 1000)); },
+     [](Call& call, bson::Builder& b, std::string_view name) {
+         b.add(name, static_cast<std::int32_t>(call.engine().ttl_interval().count() / 1000));
+     },
      set_ttl_interval},
 };
 
@@ -70,8 +93,9 @@ const ServerParameter* find_parameter(std::string_view name) {
 }
 
 bool is_parameter_generic(std::string_view key) {
-    return key.substr(0, 1) == "$" || key == "lsid" || key == "comment" || key == "apiVersion" || key == "apiStrict" || key == "apiDeprecationErrors" ||
-           key == "maxTimeMS" || key == "readConcern" || key == "writeConcern" || key == "txnNumber";
+    return key.substr(0, 1) == "$" || key == "lsid" || key == "comment" || key == "apiVersion" ||
+           key == "apiStrict" || key == "apiDeprecationErrors" || key == "maxTimeMS" ||
+           key == "readConcern" || key == "writeConcern" || key == "txnNumber";
 }
 
 Result<void> get_parameter(const CallPtr& call) {
@@ -96,18 +120,24 @@ Result<void> set_parameter(const CallPtr& call) {
     bson::ValueView value;
     for (const auto& [key, given] : call->body()) {
         if (std::exchange(first, false) || is_parameter_generic(key)) continue;
-        if (chosen != nullptr) return Error(ErrorCode::InvalidOptions, "setParameter takes one parameter at a time");
+        if (chosen != nullptr)
+            return Error(ErrorCode::InvalidOptions, "setParameter takes one parameter at a time");
         chosen = find_parameter(key);
         value = given;
         if (chosen == nullptr || chosen->write == nullptr) {
             std::string allowed;
             for (const auto& p : kServerParameters)
-                if (p.write != nullptr) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", p.name);
-            return Error(ErrorCode::InvalidOptions,
-                         fmt::format("attempted to set {} parameter '{}'; these can be set: {}", chosen == nullptr ? "unrecognized" : "read-only", key, allowed));
+                if (p.write != nullptr)
+                    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", p.name);
+            return Error(
+                ErrorCode::InvalidOptions,
+                fmt::format("attempted to set {} parameter '{}'; these can be set: {}",
+                            chosen == nullptr ? "unrecognized" : "read-only", key, allowed));
         }
     }
-    if (chosen == nullptr) return Error(ErrorCode::InvalidOptions, "no option found to set, use help:true to see options ");
+    if (chosen == nullptr)
+        return Error(ErrorCode::InvalidOptions,
+                     "no option found to set, use help:true to see options ");
     bson::Builder b;
     chosen->read(*call, b, "was");
     ANGELIA_TRY(chosen->write(*call, value));
@@ -129,11 +159,18 @@ Result<void> get_command_line(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kGetParameterCommand{
-    .name = "getParameter", .handler = get_parameter, .flags = kAdminOnly | kAnyFields | kReads, .help = "settings of the server; \"*\" for all"};
-extern const CommandEntry kSetParameterCommand{
-    .name = "setParameter", .handler = set_parameter, .flags = kAdminOnly | kAnyFields, .help = "changes a setting of the running server"};
+extern const CommandEntry kGetParameterCommand{.name = "getParameter",
+                                               .handler = get_parameter,
+                                               .flags = kAdminOnly | kAnyFields | kReads,
+                                               .help = "settings of the server; \"*\" for all"};
+extern const CommandEntry kSetParameterCommand{.name = "setParameter",
+                                               .handler = set_parameter,
+                                               .flags = kAdminOnly | kAnyFields,
+                                               .help = "changes a setting of the running server"};
 extern const CommandEntry kGetCmdLineOptsCommand{
-    .name = "getCmdLineOpts", .handler = get_command_line, .flags = kAdminOnly, .help = "how the server was started, as test runners read it"};
+    .name = "getCmdLineOpts",
+    .handler = get_command_line,
+    .flags = kAdminOnly,
+    .help = "how the server was started, as test runners read it"};
 
 }  // namespace angelia::engine::command

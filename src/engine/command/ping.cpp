@@ -10,7 +10,9 @@ Result<void> ping(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kPingCommand{
-    .name = "ping", .handler = ping, .flags = kApiVersion1 | kReads | kWrites, .help = "answers, if the server is there"};
+extern const CommandEntry kPingCommand{.name = "ping",
+                                       .handler = ping,
+                                       .flags = kApiVersion1 | kReads | kWrites,
+                                       .help = "answers, if the server is there"};
 
 }  // namespace angelia::engine::command

@@ -1,4 +1,5 @@
-// Where a command runs: on the connection's own I/O thread, or on the engine's workers because it may look at many documents (design D7).
+// Where a command runs: on the connection's own I/O thread, or on the engine's workers because it
+// may look at many documents (design D7).
 #pragma once
 
 #include "engine/engine.h"
@@ -7,7 +8,8 @@ namespace angelia::engine::command {
 
 inline constexpr std::int64_t kInlineDocumentsMax = 1'000;
 
-/// A guess from what costs nothing to know: a filter on `_id` finds few documents, and a small collection has few.
+/// A guess from what costs nothing to know: a filter on `_id` finds few documents, and a small
+/// collection has few.
 inline bool may_take_long(Engine& engine, const Namespace& ns, bson::DocumentView filter) {
     if (filter.has("_id")) return false;
     CountSpec everything;

@@ -16,7 +16,8 @@ class Reads : public CommandTest {
         return std::to_string(answer.body.view().find_path("cursor.id").as_int64());
     }
     Answer get_more(const std::string& id, const std::string& more = "") {
-        return run(R"({"getMore": {"$numberLong": ")" + id + R"("}, "collection": "c")" + more + "}");
+        return run(R"({"getMore": {"$numberLong": ")" + id + R"("}, "collection": "c")" + more +
+                   "}");
     }
 };
 
@@ -66,8 +67,10 @@ TEST_F(Reads, CursorsBelongToTheirCollectionAndCanBeKilled) {
     fill(3);
     const auto id = id_of(run(R"({"find": "c", "batchSize": 1})"));
     EXPECT_EQ(code(R"({"getMore": {"$numberLong": ")" + id + R"("}, "collection": "other"})"), 13);
-    EXPECT_EQ(result(R"({"killCursors": "c", "cursors": [{"$numberLong": ")" + id + R"("}, {"$numberLong": "77"}]})"),
-              R"({"cursorsKilled":[)" + id + R"(],"cursorsNotFound":[77],"cursorsAlive":[],"cursorsUnknown":[]})");
+    EXPECT_EQ(result(R"({"killCursors": "c", "cursors": [{"$numberLong": ")" + id +
+                     R"("}, {"$numberLong": "77"}]})"),
+              R"({"cursorsKilled":[)" + id +
+                  R"(],"cursorsNotFound":[77],"cursorsAlive":[],"cursorsUnknown":[]})");
     EXPECT_EQ(get_more(id).code(), 43);
     EXPECT_EQ(code(R"({"getMore": 5, "collection": "c"})"), 14);
     EXPECT_EQ(code(R"({"getMore": {"$numberLong": "5"}})"), 40414);
@@ -87,18 +90,26 @@ TEST_F(Reads, CountAndDistinct) {
 
 TEST_F(Reads, Aggregates) {
     fill(9);
-    EXPECT_EQ(run(R"({"aggregate": "c", "pipeline": [{"$match": {"n": 1}}, {"$count": "k"}], "cursor": {}})").at("cursor.firstBatch"), R"([{"k":3}])");
-    EXPECT_EQ(run(R"({"aggregate": "c", "pipeline": [{"$match": {"n": 1}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}], "cursor": {}})").at("cursor.firstBatch"),
-              R"([{"_id":1,"n":3}])");
+    EXPECT_EQ(
+        run(R"({"aggregate": "c", "pipeline": [{"$match": {"n": 1}}, {"$count": "k"}], "cursor": {}})")
+            .at("cursor.firstBatch"),
+        R"([{"k":3}])");
+    EXPECT_EQ(
+        run(R"({"aggregate": "c", "pipeline": [{"$match": {"n": 1}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}], "cursor": {}})")
+            .at("cursor.firstBatch"),
+        R"([{"_id":1,"n":3}])");
     EXPECT_EQ(code(R"({"aggregate": "c", "pipeline": []})"), 9);
     EXPECT_EQ(code(R"({"aggregate": "c", "cursor": {}})"), 40414);
     EXPECT_EQ(code(R"({"aggregate": "c", "pipeline": [{"$fly": 1}], "cursor": {}})"), 40324);
-    EXPECT_EQ(code(R"({"aggregate": "c", "pipeline": [{"$match": {}, "$limit": 1}], "cursor": {}})"), 40323);
+    EXPECT_EQ(
+        code(R"({"aggregate": "c", "pipeline": [{"$match": {}, "$limit": 1}], "cursor": {}})"),
+        40323);
     EXPECT_EQ(code(R"({"aggregate": "c", "pipeline": [], "cursor": {"wings": 1}})"), 40415);
 }
 
 TEST_F(Reads, ChangeStreamsWaitAndDeliver) {
-    const auto opened = run(R"({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}})");
+    const auto opened =
+        run(R"({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}})");
     ASSERT_TRUE(opened.ok()) << opened.json();
     EXPECT_EQ(opened.at("cursor.firstBatch"), "[]");
     EXPECT_NE(opened.at("cursor.postBatchResumeToken._data"), "missing");
@@ -106,7 +117,8 @@ TEST_F(Reads, ChangeStreamsWaitAndDeliver) {
     const auto idle = get_more(id, R"(, "maxTimeMS": 10)");
     EXPECT_EQ(idle.at("cursor.nextBatch"), "[]");
     EXPECT_EQ(id_of(idle), id);
-    auto future = begin(doc(R"({"getMore": {"$numberLong": ")" + id + R"("}, "collection": "c", "maxTimeMS": 100000})"));
+    auto future = begin(doc(R"({"getMore": {"$numberLong": ")" + id +
+                            R"("}, "collection": "c", "maxTimeMS": 100000})"));
     EXPECT_EQ(future.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
     run(R"({"insert": "c", "documents": [{"_id": 5}]})");
     ASSERT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
@@ -116,8 +128,10 @@ TEST_F(Reads, ChangeStreamsWaitAndDeliver) {
 }
 
 TEST_F(Reads, WaitingStreamsEndWithShutdown) {
-    const auto id = id_of(run(R"({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}})"));
-    auto future = begin(doc(R"({"getMore": {"$numberLong": ")" + id + R"("}, "collection": "c", "maxTimeMS": 100000})"));
+    const auto id =
+        id_of(run(R"({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}})"));
+    auto future = begin(doc(R"({"getMore": {"$numberLong": ")" + id +
+                            R"("}, "collection": "c", "maxTimeMS": 100000})"));
     service->begin_shutdown();
     ASSERT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
     const auto ended = future.get();
@@ -130,20 +144,42 @@ TEST_F(Reads, SearchesThroughLargeCollectionsGiveTheSameAnswers) {
     fill(1500);  // beyond what runs on the connection's own thread
     const auto rest = get_more(id_of(run(R"({"find": "c"})")));
     EXPECT_EQ(rest.body.view().find_path("cursor.nextBatch").as_document().count(), 1399u);
-    EXPECT_EQ(run(R"({"find": "c", "filter": {"n": 1}, "sort": {"_id": -1}, "limit": 1})").at("cursor.firstBatch"), R"([{"_id":1498,"n":1}])");
-    EXPECT_EQ(result(R"({"update": "c", "updates": [{"q": {"n": 1}, "u": {"$set": {"n": 7}}, "multi": true}]})"), R"({"n":500,"nModified":500})");
-    EXPECT_EQ(result(R"({"delete": "c", "deletes": [{"q": {"n": 7}, "limit": 0}]})"), R"({"n":500})");
-    EXPECT_EQ(run(R"({"findAndModify": "c", "query": {"n": 2}, "sort": {"_id": 1}, "remove": true})").at("value"), R"({"_id":2,"n":2})");
+    EXPECT_EQ(run(R"({"find": "c", "filter": {"n": 1}, "sort": {"_id": -1}, "limit": 1})")
+                  .at("cursor.firstBatch"),
+              R"([{"_id":1498,"n":1}])");
+    EXPECT_EQ(
+        result(
+            R"({"update": "c", "updates": [{"q": {"n": 1}, "u": {"$set": {"n": 7}}, "multi": true}]})"),
+        R"({"n":500,"nModified":500})");
+    EXPECT_EQ(result(R"({"delete": "c", "deletes": [{"q": {"n": 7}, "limit": 0}]})"),
+              R"({"n":500})");
+    EXPECT_EQ(
+        run(R"({"findAndModify": "c", "query": {"n": 2}, "sort": {"_id": 1}, "remove": true})")
+            .at("value"),
+        R"({"_id":2,"n":2})");
 }
 
 TEST_F(Reads, ChangeStreamErrorsCarryTheirLabels) {
-    EXPECT_EQ(code(R"({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}, "readConcern": {"level": "local"}})"), 72);
-    EXPECT_EQ(code(R"({"aggregate": "c", "pipeline": [{"$changeStream": {"allChangesForCluster": true}}], "cursor": {}})"), 73);
-    EXPECT_EQ(code(R"({"aggregate": "c", "pipeline": [{"$changeStream": {"resumeAfter": {"_data": "xyz"}}}], "cursor": {}})"), 260);
-    const auto id = id_of(run(R"({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}})"));
-    run(R"({"configureFailPoint": "failGetMoreAfterCursorCheckout", "mode": {"times": 1}, "data": {"errorCode": 6}})", "admin");
-    EXPECT_EQ(get_more(id, R"(, "maxTimeMS": 1)").at("errorLabels"), R"(["ResumableChangeStreamError"])");
-    run(R"({"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": ["getMore"], "errorCode": 6}})", "admin");
+    EXPECT_EQ(
+        code(
+            R"({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}, "readConcern": {"level": "local"}})"),
+        72);
+    EXPECT_EQ(
+        code(
+            R"({"aggregate": "c", "pipeline": [{"$changeStream": {"allChangesForCluster": true}}], "cursor": {}})"),
+        73);
+    EXPECT_EQ(
+        code(
+            R"({"aggregate": "c", "pipeline": [{"$changeStream": {"resumeAfter": {"_data": "xyz"}}}], "cursor": {}})"),
+        260);
+    const auto id =
+        id_of(run(R"({"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}})"));
+    run(R"({"configureFailPoint": "failGetMoreAfterCursorCheckout", "mode": {"times": 1}, "data": {"errorCode": 6}})",
+        "admin");
+    EXPECT_EQ(get_more(id, R"(, "maxTimeMS": 1)").at("errorLabels"),
+              R"(["ResumableChangeStreamError"])");
+    run(R"({"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": {"failCommands": ["getMore"], "errorCode": 6}})",
+        "admin");
     EXPECT_EQ(get_more(id, R"(, "maxTimeMS": 1)").at("errorLabels"), "missing");
 }
 
@@ -162,9 +198,12 @@ TEST_F(Catalog, CreatesListsAndDropsCollections) {
     EXPECT_EQ(listed.at("cursor.firstBatch.0.type"), R"("collection")");
     EXPECT_EQ(listed.at("cursor.firstBatch.0.idIndex"), R"({"v":2,"key":{"_id":1},"name":"_id_"})");
     EXPECT_EQ(listed.at("cursor.firstBatch.1"), "missing");
-    EXPECT_EQ(run(R"({"listCollections": 1, "nameOnly": true, "filter": {"name": {"$in": ["b"]}}})").at("cursor.firstBatch"),
+    EXPECT_EQ(run(R"({"listCollections": 1, "nameOnly": true, "filter": {"name": {"$in": ["b"]}}})")
+                  .at("cursor.firstBatch"),
               R"([{"name":"b","type":"collection"}])");
-    EXPECT_EQ(result(R"({"listDatabases": 1, "nameOnly": true, "filter": {"name": "app"}})", "admin"), R"({"databases":[{"name":"app"}]})");
+    EXPECT_EQ(
+        result(R"({"listDatabases": 1, "nameOnly": true, "filter": {"name": "app"}})", "admin"),
+        R"({"databases":[{"name":"app"}]})");
     EXPECT_EQ(result(R"({"drop": "a"})"), R"({"nIndexesWas":1,"ns":"app.a"})");
     EXPECT_EQ(result(R"({"drop": "a"})"), "{}");
     EXPECT_EQ(result(R"({"dropDatabase": 1})"), R"({"dropped":"app"})");
@@ -172,14 +211,19 @@ TEST_F(Catalog, CreatesListsAndDropsCollections) {
 }
 
 TEST_F(Catalog, BuildsAndListsIndexes) {
-    EXPECT_EQ(result(R"({"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1", "unique": true, "background": true, "v": 2}]})"),
-              R"({"numIndexesBefore":1,"numIndexesAfter":2,"createdCollectionAutomatically":true,"commitQuorum":"votingMembers"})");
-    EXPECT_EQ(result(R"({"createIndexes": "c", "indexes": [{"key": {"a": 1.0}, "name": "a_1", "unique": true}]})"),
-              R"({"numIndexesBefore":2,"numIndexesAfter":2,"createdCollectionAutomatically":false,"note":"all indexes already exist"})");
+    EXPECT_EQ(
+        result(
+            R"({"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1", "unique": true, "background": true, "v": 2}]})"),
+        R"({"numIndexesBefore":1,"numIndexesAfter":2,"createdCollectionAutomatically":true,"commitQuorum":"votingMembers"})");
+    EXPECT_EQ(
+        result(
+            R"({"createIndexes": "c", "indexes": [{"key": {"a": 1.0}, "name": "a_1", "unique": true}]})"),
+        R"({"numIndexesBefore":2,"numIndexesAfter":2,"createdCollectionAutomatically":false,"note":"all indexes already exist"})");
     run(R"({"createIndexes": "c", "indexes": [{"key": {"t": 1}, "name": "ttl", "expireAfterSeconds": 0, "sparse": true}]})");
-    EXPECT_EQ(run(R"({"listIndexes": "c"})").at("cursor.firstBatch"),
-              R"([{"v":2,"key":{"_id":1},"name":"_id_"},{"v":2,"key":{"a":1},"name":"a_1","unique":true},)"
-              R"({"v":2,"key":{"t":1},"name":"ttl","sparse":true,"expireAfterSeconds":0}])");
+    EXPECT_EQ(
+        run(R"({"listIndexes": "c"})").at("cursor.firstBatch"),
+        R"([{"v":2,"key":{"_id":1},"name":"_id_"},{"v":2,"key":{"a":1},"name":"a_1","unique":true},)"
+        R"({"v":2,"key":{"t":1},"name":"ttl","sparse":true,"expireAfterSeconds":0}])");
     EXPECT_EQ(result(R"({"dropIndexes": "c", "index": "ttl"})"), R"({"nIndexesWas":3})");
     EXPECT_EQ(code(R"({"dropIndexes": "c", "index": "ttl"})"), 27);
     EXPECT_EQ(code(R"({"dropIndexes": "c", "index": "_id_"})"), 72);
@@ -191,7 +235,8 @@ TEST_F(Catalog, BuildsAndListsIndexes) {
 
 TEST_F(Catalog, RefusesIndexesThatItCannotBuild) {
     const auto build = [this](std::string_view spec, std::string_view more = "") {
-        return code(R"({"createIndexes": "c", "indexes": [)" + std::string(spec) + "]" + std::string(more) + "}");
+        return code(R"({"createIndexes": "c", "indexes": [)" + std::string(spec) + "]" +
+                    std::string(more) + "}");
     };
     EXPECT_EQ(build(R"({"key": {"a": 1}})"), 9);
     EXPECT_EQ(build(R"({"name": "x"})"), 9);
@@ -201,7 +246,9 @@ TEST_F(Catalog, RefusesIndexesThatItCannotBuild) {
     EXPECT_EQ(build(R"({"key": {"a": 1}, "name": "x", "wings": 1})"), 197);
     EXPECT_EQ(build(R"({"key": {"a": 1}, "name": "x", "unique": "yes"})"), 14);
     EXPECT_EQ(build(R"({"key": {"a": 1}, "name": "x"})", R"(, "commitQuorum": 2)"), 278);
-    EXPECT_EQ(build(R"({"key": {"a": 1}, "name": "x", "wings": 1})", R"(, "ignoreUnknownIndexOptions": true)"), 0);
+    EXPECT_EQ(build(R"({"key": {"a": 1}, "name": "x", "wings": 1})",
+                    R"(, "ignoreUnknownIndexOptions": true)"),
+              0);
     EXPECT_EQ(build(R"({"key": {"b": 1}, "name": "x"})"), 86);
     EXPECT_EQ(build(R"({"key": {"a": 1}, "name": "y"})"), 85);
     EXPECT_EQ(code(R"({"createIndexes": "c", "indexes": []})"), 2);
@@ -213,17 +260,20 @@ TEST_F(Administration, AnswersWhatDriversAndShellsAsk) {
     const auto build = run(R"({"buildInfo": 1})");
     EXPECT_EQ(build.body.view()["versionArray"].as_document().count(), 4u);
     EXPECT_EQ(run(R"({"buildinfo": 1})").at("version").substr(0, 4), R"("7.0)");
-    EXPECT_EQ(result(R"({"getParameter": 1, "featureCompatibilityVersion": 1})", "admin"), R"({"featureCompatibilityVersion":{"version":"7.0"}})");
+    EXPECT_EQ(result(R"({"getParameter": 1, "featureCompatibilityVersion": 1})", "admin"),
+              R"({"featureCompatibilityVersion":{"version":"7.0"}})");
     EXPECT_EQ(run(R"({"getParameter": "*"})", "admin").at("enableTestCommands"), "true");
     EXPECT_EQ(code(R"({"getParameter": 1, "wings": 1})", "admin"), 72);
-    EXPECT_NE(run(R"({"getCmdLineOpts": 1})", "admin").at("argv").find("enableTestCommands=1"), std::string::npos);
+    EXPECT_NE(run(R"({"getCmdLineOpts": 1})", "admin").at("argv").find("enableTestCommands=1"),
+              std::string::npos);
     EXPECT_EQ(result(R"({"whatsmyuri": 1})"), R"({"you":"127.0.0.1:40000"})");
     EXPECT_EQ(run(R"({"connectionStatus": 1})").at("authInfo.authenticatedUsers"), "[]");
     EXPECT_EQ(run(R"({"getLog": "startupWarnings"})", "admin").at("log"), "[]");
     EXPECT_EQ(run(R"({"hostInfo": 1})", "admin").at("system.cpuAddrSize"), "64");
     EXPECT_EQ(run(R"({"listCommands": 1})").at("commands.ping.adminOnly"), "false");
     EXPECT_EQ(run(R"({"replSetGetStatus": 1})", "admin").at("members.0.stateStr"), R"("PRIMARY")");
-    EXPECT_EQ(run(R"({"replSetGetConfig": 1})", "admin").at("config.members.0.host"), R"("127.0.0.1:27027")");
+    EXPECT_EQ(run(R"({"replSetGetConfig": 1})", "admin").at("config.members.0.host"),
+              R"("127.0.0.1:27027")");
 }
 
 TEST_F(Administration, CountsInServerStatus) {
@@ -239,9 +289,11 @@ TEST_F(Administration, CountsInServerStatus) {
 }
 
 TEST_F(Administration, SetsParametersThatExist) {
-    EXPECT_EQ(result(R"({"setParameter": 1, "ttlMonitorSleepSecs": 7})", "admin"), R"({"was":3600})");
+    EXPECT_EQ(result(R"({"setParameter": 1, "ttlMonitorSleepSecs": 7})", "admin"),
+              R"({"was":3600})");
     EXPECT_EQ(engine->ttl_interval(), milliseconds(7000));
-    EXPECT_EQ(result(R"({"getParameter": 1, "ttlMonitorSleepSecs": 1})", "admin"), R"({"ttlMonitorSleepSecs":7})");
+    EXPECT_EQ(result(R"({"getParameter": 1, "ttlMonitorSleepSecs": 1})", "admin"),
+              R"({"ttlMonitorSleepSecs":7})");
     EXPECT_EQ(code(R"({"setParameter": 1, "ttlMonitorSleepSecs": 0})", "admin"), 2);
     EXPECT_EQ(code(R"({"setParameter": 1, "wings": 2})", "admin"), 72);
     EXPECT_EQ(code(R"({"setParameter": 1, "enableTestCommands": true})", "admin"), 72);
@@ -252,7 +304,9 @@ TEST_F(Administration, AcceptsSessionsAsTheyCome) {
     const auto started = run(R"({"startSession": 1})");
     EXPECT_EQ(started.body.view().find_path("id.id").as_binary().subtype, 4);
     EXPECT_EQ(started.at("timeoutMinutes"), "30");
-    EXPECT_EQ(run(bson::make("endSessions", bson::array(started.body.view()["id"].as_document()))).result(), "{}");
+    EXPECT_EQ(run(bson::make("endSessions", bson::array(started.body.view()["id"].as_document())))
+                  .result(),
+              "{}");
     EXPECT_EQ(result(R"({"refreshSessions": []})"), "{}");
     EXPECT_EQ(result(R"({"killAllSessions": []})"), "{}");
     EXPECT_EQ(code(R"({"endSessions": 1})"), 14);

@@ -1,4 +1,5 @@
-// What all commands of one server share beside the engine: hello's topology version, fail points, counters.
+// What all commands of one server share beside the engine: hello's topology version, fail points,
+// counters.
 #pragma once
 
 #include "engine/command/awaits.h"
@@ -41,7 +42,8 @@ struct ServerState {
     Awaits awaits;
     OperationCounters operations;
     std::unique_ptr<CommandCounter[]> counters;
-    std::atomic<CommandService*> service{nullptr};  ///< for serverStatus; null once the service is gone
+    std::atomic<CommandService*> service{
+        nullptr};  ///< for serverStatus; null once the service is gone
 };
 
 }  // namespace angelia::engine::command

@@ -1,4 +1,5 @@
-// Runs a command: looks it up, checks what all commands have in common, and hands it to its handler.
+// Runs a command: looks it up, checks what all commands have in common, and hands it to its
+// handler.
 #include "engine/command/arguments.h"
 #include "engine/command/command_table.h"
 #include "engine/command/labels.h"
@@ -12,15 +13,21 @@
 namespace angelia::engine::command {
 
 ServerState::ServerState(bool test_commands_enabled)
-    : test_commands(test_commands_enabled), counters(std::make_unique<CommandCounter[]>(command_table().size() + 1)) {}  // and one for unknown commands
+    : test_commands(test_commands_enabled),
+      counters(std::make_unique<CommandCounter[]>(command_table().size() + 1)) {
+}  // and one for unknown commands
 
-bson::Document ServerState::topology_version() const { return bson::make("processId", process_id, "counter", topology_counter.load()); }
+bson::Document ServerState::topology_version() const {
+    return bson::make("processId", process_id, "counter", topology_counter.load());
+}
 
 namespace {
 
 Error legacy_error(std::string_view name) {
     return {ErrorCode::UnsupportedOpQueryCommand,
-            fmt::format("Unsupported OP_QUERY command: {}. Only hello and isMaster are answered there; the client driver may be too old", name)};
+            fmt::format("Unsupported OP_QUERY command: {}. Only hello and isMaster are answered "
+                        "there; the client driver may be too old",
+                        name)};
 }
 
 Result<void> refuse_unknown(const CallPtr& call) {
@@ -28,33 +35,45 @@ Result<void> refuse_unknown(const CallPtr& call) {
     if (call->request().legacy_query) return legacy_error(name);
     return Error(ErrorCode::CommandNotFound, fmt::format("no such command: '{}'", name));
 }
-const CommandEntry kUnknownCommand{.name = "<unknown>", .handler = refuse_unknown, .flags = kAnyFields | kWrites | kReads | kRetryable};
+const CommandEntry kUnknownCommand{.name = "<unknown>",
+                                   .handler = refuse_unknown,
+                                   .flags = kAnyFields | kWrites | kReads | kRetryable};
 
-Error shutdown_error() { return {ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down"}; }
+Error shutdown_error() {
+    return {ErrorCode::ShutdownInProgress, "The server is in quiesce mode and will shut down"};
+}
 
 class CommandServiceImpl final : public CommandService {
   public:
     CommandServiceImpl(Engine& engine, const ServiceOptions& options)
-        : engine_(engine), state_(std::make_shared<ServerState>(options.enable_test_commands || engine.options().enable_test_commands)) {
+        : engine_(engine),
+          state_(std::make_shared<ServerState>(options.enable_test_commands ||
+                                               engine.options().enable_test_commands)) {
         state_->started = engine.options().storage.clock->steady_now();
         state_->service = this;
     }
     ~CommandServiceImpl() override { state_->service = nullptr; }
 
-    void run(const std::shared_ptr<Connection>& connection, Request request, ReplyFunction reply) override {
+    void run(const std::shared_ptr<Connection>& connection, Request request,
+             ReplyFunction reply) override {
         const std::string_view name = (*request.body.begin()).key;
         const CommandEntry* entry = find_command(name);
-        if (entry == nullptr || (entry->has(kTestOnly) && !state_->test_commands)) entry = &kUnknownCommand;
+        if (entry == nullptr || (entry->has(kTestOnly) && !state_->test_commands))
+            entry = &kUnknownCommand;
         auto& counter = state_->counters[command_index(*entry)];
         counter.total.fetch_add(1, std::memory_order_relaxed);
-        auto call = std::make_shared<Call>(*entry, engine_, state_, connection, std::move(request), std::move(reply));
+        auto call = std::make_shared<Call>(*entry, engine_, state_, connection, std::move(request),
+                                           std::move(reply));
         if (auto checked = check(*call); !checked) return call->fail(checked.error());
-        call->fail_point() = state_->fail_points.on_command(*entry, connection->application_name, fail_point_namespace(*call));
+        call->fail_point() = state_->fail_points.on_command(*entry, connection->application_name,
+                                                            fail_point_namespace(*call));
         if (call->fail_point()) return meet_fail_point(call);
         dispatch(call);
     }
 
-    void connection_closed(const std::shared_ptr<Connection>& connection) override { state_->awaits.end_connection(connection->id); }
+    void connection_closed(const std::shared_ptr<Connection>& connection) override {
+        state_->awaits.end_connection(connection->id);
+    }
 
     void begin_shutdown() override {
         state_->shutting_down = true;
@@ -65,31 +84,41 @@ class CommandServiceImpl final : public CommandService {
   private:
     Result<void> check(Call& call) {
         const auto& entry = call.entry();
-        if (call.request().legacy_query && entry.name != "hello" && entry.name != "buildInfo" && &entry != &kUnknownCommand) return legacy_error(entry.name);
+        if (call.request().legacy_query && entry.name != "hello" && entry.name != "buildInfo" &&
+            &entry != &kUnknownCommand)
+            return legacy_error(entry.name);
         if (state_->shutting_down && !entry.has(kDuringShutdown)) {
             Error error = shutdown_error();
-            if (entry.name == "getMore") add_change_stream_label(error);  // means nothing to other cursors, and lets a stream go on after the restart
+            if (entry.name == "getMore")
+                add_change_stream_label(error);  // means nothing to other cursors, and lets a
+                                                 // stream go on after the restart
             return error;
         }
         if (entry.has(kAdminOnly) && call.database() != "admin")
-            return Error(ErrorCode::Unauthorized, fmt::format("{} may only be run against the admin database.", entry.name));
+            return Error(ErrorCode::Unauthorized,
+                         fmt::format("{} may only be run against the admin database.", entry.name));
         return read_generic_arguments(call);
     }
 
     static std::string fail_point_namespace(const Call& call) {
         const auto value = (*call.body().begin()).value;
-        return value.is(bson::Type::String) ? fmt::format("{}.{}", call.database(), value.as_string()) : call.database();
+        return value.is(bson::Type::String)
+                   ? fmt::format("{}.{}", call.database(), value.as_string())
+                   : call.database();
     }
 
     static void meet_fail_point(const CallPtr& call) {
         if (call->fail_point()->block.count() == 0) return obey_fail_point(call);
-        call->engine().timers().post_after(call->fail_point()->block, [call] { obey_fail_point(call); });
+        call->engine().timers().post_after(call->fail_point()->block,
+                                           [call] { obey_fail_point(call); });
     }
 
     static void obey_fail_point(const CallPtr& call) {
         const auto& hit = *call->fail_point();
         if (hit.close_connection) return call->hang_up();
-        if (hit.error_code) return call->fail(Error(static_cast<ErrorCode>(*hit.error_code), "Failing command via 'failCommand' failpoint"));
+        if (hit.error_code)
+            return call->fail(Error(static_cast<ErrorCode>(*hit.error_code),
+                                    "Failing command via 'failCommand' failpoint"));
         dispatch(call);
     }
 
@@ -112,7 +141,8 @@ std::unique_ptr<CommandService> CommandService::create(Engine& engine, ServiceOp
     return std::make_unique<CommandServiceImpl>(engine, options);
 }
 
-void run_in_process(CommandService& service, std::string_view database, bson::Document command, std::function<void(bson::Document)> done) {
+void run_in_process(CommandService& service, std::string_view database, bson::Document command,
+                    std::function<void(bson::Document)> done) {
     auto connection = std::make_shared<Connection>();
     connection->peer = "in process";
     auto bytes = std::make_shared<const bson::Document>(std::move(command));
@@ -120,7 +150,8 @@ void run_in_process(CommandService& service, std::string_view database, bson::Do
     request.body = bytes->view();
     request.database = database;
     request.bytes = bytes;
-    service.run(connection, std::move(request), [done = std::move(done)](Reply reply) { done(std::move(reply.body)); });
+    service.run(connection, std::move(request),
+                [done = std::move(done)](Reply reply) { done(std::move(reply.body)); });
 }
 
 }  // namespace angelia::engine::command

@@ -1,4 +1,5 @@
-// Logical sessions. A session exists by being named: nothing is kept for it here but retry records and cursors, which age by themselves.
+// Logical sessions. A session exists by being named: nothing is kept for it here but retry records
+// and cursors, which age by themselves.
 #include "engine/command/announce.h"
 #include "engine/command/arguments.h"
 #include "engine/command/commands.h"
@@ -20,7 +21,10 @@ Result<void> start_session(const CallPtr& call) {
     id[8] = static_cast<std::uint8_t>((id[8] & 0x3F) | 0x80);
     const std::string_view bytes(reinterpret_cast<const char*>(id.data()), id.size());
     bson::Builder b;
-    b.open("id").add("id", bson::BinaryView{4, bytes}).close().add("timeoutMinutes", kSessionMinutes);
+    b.open("id")
+        .add("id", bson::BinaryView{4, bytes})
+        .close()
+        .add("timeoutMinutes", kSessionMinutes);
     call->succeed(std::move(b));
     return {};
 }
@@ -30,42 +34,66 @@ Result<void> accept_sessions(const CallPtr& call) {
     const auto list = (*call->body().begin()).value;
     if (!list.is(bson::Type::Array)) return wrong_type(call->entry().name, list, "array");
     if (const auto count = list.as_document().count(); count > kSessionsPerCommandMax)
-        return Error(ErrorCode::BadValue, fmt::format("{} takes at most {} sessions, got {}", call->entry().name, kSessionsPerCommandMax, count));
+        return Error(ErrorCode::BadValue,
+                     fmt::format("{} takes at most {} sessions, got {}", call->entry().name,
+                                 kSessionsPerCommandMax, count));
     for (const auto& element : list.as_document())
-        if (!element.value.is(bson::Type::Document)) return wrong_type(call->entry().name, element.value, "object");
+        if (!element.value.is(bson::Type::Document))
+            return wrong_type(call->entry().name, element.value, "object");
     call->succeed({});
     return {};
 }
 
-/// The cursors of an ended session go with it; its retry records stay, a late retry must still find them.
+/// The cursors of an ended session go with it; its retry records stay, a late retry must still find
+/// them.
 Result<void> end_sessions(const CallPtr& call) {
     const auto list = (*call->body().begin()).value;
     if (list.is(bson::Type::Array))
         for (const auto& element : list.as_document())
-            if (element.value.is(bson::Type::Document)) call->engine().end_session(element.value.as_document());
+            if (element.value.is(bson::Type::Document))
+                call->engine().end_session(element.value.as_document());
     return accept_sessions(call);
 }
 
 Result<void> refuse_transaction_end(const CallPtr& call) {
     if (!call->generic().txn_number)
-        return Error(ErrorCode::CommandFailed, fmt::format("{} must be run within a transaction", call->entry().name));
-    return Error(ErrorCode::NoSuchTransaction, fmt::format("{}: there is no such transaction; this server does not support transactions yet", call->entry().name));
+        return Error(ErrorCode::CommandFailed,
+                     fmt::format("{} must be run within a transaction", call->entry().name));
+    return Error(
+        ErrorCode::NoSuchTransaction,
+        fmt::format(
+            "{}: there is no such transaction; this server does not support transactions yet",
+            call->entry().name));
 }
 
 }  // namespace
 
-extern const CommandEntry kStartSessionCommand{.name = "startSession", .handler = start_session, .help = "a new session id"};
-extern const CommandEntry kEndSessionsCommand{
-    .name = "endSessions", .handler = end_sessions, .flags = kApiVersion1 | kDuringShutdown, .help = "says that sessions are no longer used"};
-extern const CommandEntry kRefreshSessionsCommand{
-    .name = "refreshSessions", .handler = accept_sessions, .flags = kApiVersion1, .help = "says that sessions are still used"};
-extern const CommandEntry kKillSessionsCommand{.name = "killSessions", .handler = end_sessions, .help = "ends sessions"};
-extern const CommandEntry kKillAllSessionsCommand{.name = "killAllSessions", .handler = accept_sessions, .help = "ends the sessions of users"};
-extern const CommandEntry kKillAllSessionsByPatternCommand{
-    .name = "killAllSessionsByPattern", .handler = accept_sessions, .help = "ends the sessions that match"};
+extern const CommandEntry kStartSessionCommand{
+    .name = "startSession", .handler = start_session, .help = "a new session id"};
+extern const CommandEntry kEndSessionsCommand{.name = "endSessions",
+                                              .handler = end_sessions,
+                                              .flags = kApiVersion1 | kDuringShutdown,
+                                              .help = "says that sessions are no longer used"};
+extern const CommandEntry kRefreshSessionsCommand{.name = "refreshSessions",
+                                                  .handler = accept_sessions,
+                                                  .flags = kApiVersion1,
+                                                  .help = "says that sessions are still used"};
+extern const CommandEntry kKillSessionsCommand{
+    .name = "killSessions", .handler = end_sessions, .help = "ends sessions"};
+extern const CommandEntry kKillAllSessionsCommand{
+    .name = "killAllSessions", .handler = accept_sessions, .help = "ends the sessions of users"};
+extern const CommandEntry kKillAllSessionsByPatternCommand{.name = "killAllSessionsByPattern",
+                                                           .handler = accept_sessions,
+                                                           .help = "ends the sessions that match"};
 extern const CommandEntry kCommitTransactionCommand{
-    .name = "commitTransaction", .handler = refuse_transaction_end, .flags = kAdminOnly | kWrites | kRetryable | kApiVersion1, .help = "transactions come later"};
+    .name = "commitTransaction",
+    .handler = refuse_transaction_end,
+    .flags = kAdminOnly | kWrites | kRetryable | kApiVersion1,
+    .help = "transactions come later"};
 extern const CommandEntry kAbortTransactionCommand{
-    .name = "abortTransaction", .handler = refuse_transaction_end, .flags = kAdminOnly | kWrites | kRetryable | kApiVersion1, .help = "transactions come later"};
+    .name = "abortTransaction",
+    .handler = refuse_transaction_end,
+    .flags = kAdminOnly | kWrites | kRetryable | kApiVersion1,
+    .help = "transactions come later"};
 
 }  // namespace angelia::engine::command

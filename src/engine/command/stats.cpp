@@ -6,11 +6,14 @@ namespace angelia::engine::command {
 namespace {
 
 constexpr std::string_view kStatsFields[] = {"scale", "freeStorage", "verbose"};
-constexpr std::string_view kValidateFields[] = {"full", "metadata", "repair", "checkBSONConformance", "background"};
+constexpr std::string_view kValidateFields[] = {"full", "metadata", "repair",
+                                                "checkBSONConformance", "background"};
 
 Result<std::int64_t> read_scale(const Call& call) {
-    ANGELIA_TRY_ASSIGN(const auto scale, Arguments(call.entry().name, call.body()).integer("scale"));
-    if (scale.value_or(1) < 1) return Error(ErrorCode::BadValue, "scale has to be a positive number");
+    ANGELIA_TRY_ASSIGN(const auto scale,
+                       Arguments(call.entry().name, call.body()).integer("scale"));
+    if (scale.value_or(1) < 1)
+        return Error(ErrorCode::BadValue, "scale has to be a positive number");
     return scale.value_or(1);
 }
 
@@ -25,10 +28,15 @@ Result<void> collection_statistics(const CallPtr& call) {
     bson::Builder b;
     b.add("ns", ns.full()).add("size", stats.bytes / scale).add("count", stats.count);
     if (stats.count > 0) b.add("avgObjSize", stats.bytes / stats.count);
-    b.add("storageSize", stats.bytes / scale).add("freeStorageSize", std::int64_t{0}).add("capped", false);
-    b.add("nindexes", static_cast<std::int32_t>(stats.indexes.size())).add("indexBuilds", bson::Array()).add("totalIndexSize", std::int64_t{0});
+    b.add("storageSize", stats.bytes / scale)
+        .add("freeStorageSize", std::int64_t{0})
+        .add("capped", false);
+    b.add("nindexes", static_cast<std::int32_t>(stats.indexes.size()))
+        .add("indexBuilds", bson::Array())
+        .add("totalIndexSize", std::int64_t{0});
     b.add("totalSize", stats.bytes / scale).open("indexSizes");
-    for (const auto& index : stats.indexes) b.add(index.name, std::int64_t{0});  // the store does not account for indexes apart
+    for (const auto& index : stats.indexes)
+        b.add(index.name, std::int64_t{0});  // the store does not account for indexes apart
     b.close().add("scaleFactor", scale);
     call->succeed(std::move(b));
     return {};
@@ -47,10 +55,20 @@ Result<void> database_statistics(const CallPtr& call) {
     }
     const auto disk = static_cast<std::int64_t>(call->engine().storage().statistics().disk_bytes);
     bson::Builder b;
-    b.add("db", call->database()).add("collections", collections).add("views", std::int64_t{0}).add("objects", objects);
-    b.add("avgObjSize", objects > 0 ? static_cast<double>(bytes) / static_cast<double>(objects) : 0.0).add("dataSize", static_cast<double>(bytes) / static_cast<double>(scale));
-    b.add("storageSize", static_cast<double>(bytes) / static_cast<double>(scale)).add("indexes", indexes).add("indexSize", 0.0).add("totalSize", static_cast<double>(bytes) / static_cast<double>(scale));
-    b.add("scaleFactor", scale).add("fsUsedSize", static_cast<double>(disk)).add("fsTotalSize", static_cast<double>(disk));
+    b.add("db", call->database())
+        .add("collections", collections)
+        .add("views", std::int64_t{0})
+        .add("objects", objects);
+    b.add("avgObjSize",
+          objects > 0 ? static_cast<double>(bytes) / static_cast<double>(objects) : 0.0)
+        .add("dataSize", static_cast<double>(bytes) / static_cast<double>(scale));
+    b.add("storageSize", static_cast<double>(bytes) / static_cast<double>(scale))
+        .add("indexes", indexes)
+        .add("indexSize", 0.0)
+        .add("totalSize", static_cast<double>(bytes) / static_cast<double>(scale));
+    b.add("scaleFactor", scale)
+        .add("fsUsedSize", static_cast<double>(disk))
+        .add("fsTotalSize", static_cast<double>(disk));
     call->succeed(std::move(b));
     return {};
 }
@@ -73,12 +91,17 @@ extern const CommandEntry kCollStatsCommand{.name = "collStats",
                                             .fields = kStatsFields,
                                             .flags = kReads,
                                             .help = "count and size of a collection"};
-extern const CommandEntry kDbStatsCommand{
-    .name = "dbStats", .aliases = {"dbstats"}, .handler = database_statistics, .fields = kStatsFields, .flags = kReads, .help = "counts and sizes of a database"};
-extern const CommandEntry kValidateCommand{.name = "validate",
-                                           .handler = validate,
-                                           .fields = kValidateFields,
-                                           .flags = kReads | kLong,
-                                           .help = "checks records against indexes and the oplog against records"};
+extern const CommandEntry kDbStatsCommand{.name = "dbStats",
+                                          .aliases = {"dbstats"},
+                                          .handler = database_statistics,
+                                          .fields = kStatsFields,
+                                          .flags = kReads,
+                                          .help = "counts and sizes of a database"};
+extern const CommandEntry kValidateCommand{
+    .name = "validate",
+    .handler = validate,
+    .fields = kValidateFields,
+    .flags = kReads | kLong,
+    .help = "checks records against indexes and the oplog against records"};
 
 }  // namespace angelia::engine::command

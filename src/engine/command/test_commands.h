@@ -22,8 +22,12 @@ struct Answer {
     bool more_to_come = false;
 
     std::string json() const { return bson::to_json(body.view()); }
-    std::int32_t code() const { return body.view()["code"].is_missing() ? 0 : body.view()["code"].as_int32(); }
-    std::string message() const { return std::string(body.view()["errmsg"].get_string().value_or("")); }
+    std::int32_t code() const {
+        return body.view()["code"].is_missing() ? 0 : body.view()["code"].as_int32();
+    }
+    std::string message() const {
+        return std::string(body.view()["errmsg"].get_string().value_or(""));
+    }
     bool ok() const { return body.view()["ok"].truthy(); }
     /// The value at a dotted path as relaxed JSON; "missing".
     std::string at(std::string_view path) const {
@@ -42,7 +46,8 @@ struct Answer {
 
 class CommandTest : public ::testing::Test {
   protected:
-    explicit CommandTest(EngineOptions options = test_options()) : engine(std::move(options)), service(CommandService::create(*engine)) {
+    explicit CommandTest(EngineOptions options = test_options())
+        : engine(std::move(options)), service(CommandService::create(*engine)) {
         connection->id = 1;
         connection->peer = "127.0.0.1:40000";
         connection->advertised_host = "127.0.0.1:27027";
@@ -54,7 +59,8 @@ class CommandTest : public ::testing::Test {
     }
 
     /// A request whose answers arrive in a queue; the answer may come later.
-    std::future<Answer> begin(const bson::Document& body, std::string_view database = "app", bool exhaust = false) {
+    std::future<Answer> begin(const bson::Document& body, std::string_view database = "app",
+                              bool exhaust = false) {
         auto bytes = std::make_shared<const bson::Document>(body.copy());
         Request request;
         request.body = bytes->view();
@@ -65,18 +71,27 @@ class CommandTest : public ::testing::Test {
         auto first = std::make_shared<std::atomic<bool>>(true);
         auto future = promise->get_future();
         service->run(connection, std::move(request), [promise, first](Reply reply) {
-            if (first->exchange(false)) promise->set_value({std::move(reply.body), reply.close_connection, reply.more_to_come});
+            if (first->exchange(false))
+                promise->set_value(
+                    {std::move(reply.body), reply.close_connection, reply.more_to_come});
         });
         return future;
     }
     Answer run(const bson::Document& body, std::string_view database = "app") {
         auto future = begin(body, database);
-        EXPECT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready) << bson::to_json(body.view());
+        EXPECT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready)
+            << bson::to_json(body.view());
         return future.get();
     }
-    Answer run(std::string_view json, std::string_view database = "app") { return run(doc(json), database); }
-    std::string result(std::string_view json, std::string_view database = "app") { return run(json, database).result(); }
-    std::int32_t code(std::string_view json, std::string_view database = "app") { return run(json, database).code(); }
+    Answer run(std::string_view json, std::string_view database = "app") {
+        return run(doc(json), database);
+    }
+    std::string result(std::string_view json, std::string_view database = "app") {
+        return run(json, database).result();
+    }
+    std::int32_t code(std::string_view json, std::string_view database = "app") {
+        return run(json, database).code();
+    }
 
     testing_support::TestEngine engine;
     std::unique_ptr<CommandService> service;

@@ -8,8 +8,10 @@
 namespace angelia::engine::command {
 namespace {
 
-constexpr std::string_view kUpdateFields[] = {"updates", "ordered", "bypassDocumentValidation", "let"};
-constexpr std::string_view kUpdateStatementFields[] = {"q", "u", "c", "upsert", "multi", "collation", "arrayFilters", "hint", "upsertSupplied"};
+constexpr std::string_view kUpdateFields[] = {"updates", "ordered", "bypassDocumentValidation",
+                                              "let"};
+constexpr std::string_view kUpdateStatementFields[] = {
+    "q", "u", "c", "upsert", "multi", "collation", "arrayFilters", "hint", "upsertSupplied"};
 constexpr std::string_view kUpdateUnsupported[] = {"let"};
 constexpr std::string_view kUpdateStatementUnsupported[] = {"c"};
 
@@ -30,7 +32,8 @@ Result<UpdateStatement> read_update_statement(bson::DocumentView document) {
     ANGELIA_TRY(arguments.required("q"));
     ANGELIA_TRY_ASSIGN(s.filter, arguments.document("q"));
     ANGELIA_TRY_ASSIGN(s.update, arguments.required("u"));
-    if (!s.update.is_container()) return wrong_type("update.updates.u", s.update, "object or array");
+    if (!s.update.is_container())
+        return wrong_type("update.updates.u", s.update, "object or array");
     ANGELIA_TRY_ASSIGN(s.multi, arguments.boolean("multi", false));
     ANGELIA_TRY_ASSIGN(s.upsert, arguments.boolean("upsert", false));
     ANGELIA_TRY_ASSIGN(s.array_filters, arguments.array("arrayFilters"));
@@ -45,7 +48,10 @@ Result<ConditionalWrite> parse_update_statement(const Namespace& ns, const Updat
     write.kind = WriteKind::Update;
     write.ns = ns;
     ANGELIA_TRY_ASSIGN(auto filter, query::Matcher::parse(s.filter));
-    ANGELIA_TRY_ASSIGN(auto update, query::Update::parse(s.update, {.array_filters = s.array_filters, .multi = s.multi, .upsert = s.upsert}));
+    ANGELIA_TRY_ASSIGN(
+        auto update,
+        query::Update::parse(
+            s.update, {.array_filters = s.array_filters, .multi = s.multi, .upsert = s.upsert}));
     write.filter = std::make_shared<const query::Matcher>(std::move(filter));
     write.update = std::make_shared<const query::Update>(std::move(update));
     write.hint = bson::Value(s.hint);
@@ -78,7 +84,8 @@ Result<void> update(const CallPtr& call) {
         statements.request.writes.push_back(std::move(write).value());
         statements.positions.push_back(i);
     }
-    call->state().operations.update.fetch_add(static_cast<std::int64_t>(documents.size()), std::memory_order_relaxed);
+    call->state().operations.update.fetch_add(static_cast<std::int64_t>(documents.size()),
+                                              std::memory_order_relaxed);
     run_statements(call, std::move(statements), true);
     return {};
 }

@@ -11,7 +11,8 @@
 namespace angelia::engine::command {
 namespace {
 
-constexpr std::size_t kErrorTextBytesMax = 1024 * 1024;  // then messages are left out, as MongoDB does
+constexpr std::size_t kErrorTextBytesMax =
+    1024 * 1024;  // then messages are left out, as MongoDB does
 
 struct WriteErrorRow {
     std::size_t position;
@@ -19,29 +20,34 @@ struct WriteErrorRow {
 };
 
 struct WriteShape {
-    bool update = false;   // with nModified and upserted
+    bool update = false;  // with nModified and upserted
     bool ordered = true;
 };
 
 void add_write_errors(bson::Builder& b, std::vector<WriteErrorRow> rows) {
     if (rows.empty()) return;
-    std::sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) { return x.position < y.position; });
+    std::sort(rows.begin(), rows.end(),
+              [](const auto& x, const auto& y) { return x.position < y.position; });
     std::size_t text = 0;
     b.open_array("writeErrors");
     for (const auto& row : rows) {
-        b.push_document().add("index", static_cast<std::int32_t>(row.position)).add("code", static_cast<std::int32_t>(row.error->code));
+        b.push_document()
+            .add("index", static_cast<std::int32_t>(row.position))
+            .add("code", static_cast<std::int32_t>(row.error->code));
         b.add("codeName", error_code_name(row.error->code));
         const bool room = text < kErrorTextBytesMax;
         b.add("errmsg", room ? std::string_view(row.error->message) : std::string_view());
         text += row.error->message.size();
-        if (room && !row.error->details_bson.empty()) b.add_all(bson::DocumentView(row.error->details_bson));
+        if (room && !row.error->details_bson.empty())
+            b.add_all(bson::DocumentView(row.error->details_bson));
         b.close();
     }
     b.close();
 }
 
-void reply_to_statements(Call& call, const std::vector<std::size_t>& positions, const std::vector<std::pair<std::size_t, Error>>& parse_errors, WriteShape shape,
-                         const WriteResult& result) {
+void reply_to_statements(Call& call, const std::vector<std::size_t>& positions,
+                         const std::vector<std::pair<std::size_t, Error>>& parse_errors,
+                         WriteShape shape, const WriteResult& result) {
     std::int64_t n = 0;
     std::int64_t modified = 0;
     std::vector<WriteErrorRow> errors;
@@ -51,7 +57,8 @@ void reply_to_statements(Call& call, const std::vector<std::size_t>& positions, 
         n += outcome.matched + (outcome.upserted_id.is_missing() ? 0 : 1);
         modified += outcome.modified;
     }
-    // In an ordered list the statement that could not be parsed stands behind those that ran: it counts only if they all succeeded.
+    // In an ordered list the statement that could not be parsed stands behind those that ran: it
+    // counts only if they all succeeded.
     if (!shape.ordered || errors.empty())
         for (const auto& [position, error] : parse_errors) errors.push_back({position, &error});
     bson::Builder b;
@@ -62,7 +69,10 @@ void reply_to_statements(Call& call, const std::vector<std::size_t>& positions, 
         for (std::size_t i = 0; i < result.outcomes.size(); ++i) {
             if (result.outcomes[i].upserted_id.is_missing()) continue;
             if (!std::exchange(any, true)) b.open_array("upserted");
-            b.push_document().add("index", static_cast<std::int32_t>(positions[i])).add("_id", result.outcomes[i].upserted_id).close();
+            b.push_document()
+                .add("index", static_cast<std::int32_t>(positions[i]))
+                .add("_id", result.outcomes[i].upserted_id)
+                .close();
         }
         if (any) b.close();
     }
@@ -74,7 +84,8 @@ void reply_to_statements(Call& call, const std::vector<std::size_t>& positions, 
         b.push(statement_id(call, positions[i]));
     }
     if (any_retried) b.close();
-    call.succeed(std::move(b), result.outcomes.empty() ? std::nullopt : std::optional(result.operation_time));
+    call.succeed(std::move(b),
+                 result.outcomes.empty() ? std::nullopt : std::optional(result.operation_time));
 }
 
 }  // namespace
@@ -88,7 +99,9 @@ std::int32_t statement_id(const Call& call, std::size_t position) {
 
 Result<void> check_statement_count(std::size_t count) {
     if (count >= 1 && count <= static_cast<std::size_t>(kWriteBatchMax)) return {};
-    return Error(ErrorCode::InvalidLength, fmt::format("Write batch sizes must be between 1 and {}. Got {} operations.", kWriteBatchMax, count));
+    return Error(ErrorCode::InvalidLength,
+                 fmt::format("Write batch sizes must be between 1 and {}. Got {} operations.",
+                             kWriteBatchMax, count));
 }
 
 void prepare_request(const Call& call, StatementList& statements) {
@@ -96,28 +109,33 @@ void prepare_request(const Call& call, StatementList& statements) {
     request.retry = call.retry_key();
     request.wait_durable = call.wait_durable();
     request.deadline = call.deadline();
-    for (std::size_t i = 0; i < request.writes.size(); ++i) request.writes[i].stmt_id = statement_id(call, statements.positions[i]);
+    for (std::size_t i = 0; i < request.writes.size(); ++i)
+        request.writes[i].stmt_id = statement_id(call, statements.positions[i]);
 }
 
 void run_write(const CallPtr& call, WriteRequest request, WriteDone done) {
     bool long_search = false;
     for (const auto& write : request.writes)
-        if (write.filter && !long_search) long_search = may_take_long(call->engine(), write.ns, write.filter->source());
+        if (write.filter && !long_search)
+            long_search = may_take_long(call->engine(), write.ns, write.filter->source());
     if (!long_search) return call->engine().write(std::move(request), std::move(done));
-    call->engine().workers().post([call, shared = std::make_shared<WriteRequest>(std::move(request)), done = std::move(done)] {
-        call->engine().write(std::move(*shared), done);
-    });
+    call->engine().workers().post(
+        [call, shared = std::make_shared<WriteRequest>(std::move(request)),
+         done = std::move(done)] { call->engine().write(std::move(*shared), done); });
 }
 
 void run_statements(const CallPtr& call, StatementList statements, bool update) {
     prepare_request(*call, statements);
     call->release_request();
     const WriteShape shape{update, statements.request.ordered};
-    if (statements.request.writes.empty()) return reply_to_statements(*call, statements.positions, statements.parse_errors, shape, {});
-    run_write(call, std::move(statements.request), [call, shape, positions = std::move(statements.positions),
-                                                    parse_errors = std::move(statements.parse_errors)](Result<WriteResult> result) {
-        if (!call->failed(result)) reply_to_statements(*call, positions, parse_errors, shape, *result);
-    });
+    if (statements.request.writes.empty())
+        return reply_to_statements(*call, statements.positions, statements.parse_errors, shape, {});
+    run_write(call, std::move(statements.request),
+              [call, shape, positions = std::move(statements.positions),
+               parse_errors = std::move(statements.parse_errors)](Result<WriteResult> result) {
+                  if (!call->failed(result))
+                      reply_to_statements(*call, positions, parse_errors, shape, *result);
+              });
 }
 
 }  // namespace angelia::engine::command

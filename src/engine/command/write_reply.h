@@ -1,4 +1,5 @@
-// What insert, update and delete have in common: statements that are parsed one by one, and the shape of their reply (contract 3.5).
+// What insert, update and delete have in common: statements that are parsed one by one, and the
+// shape of their reply (contract 3.5).
 #pragma once
 
 #include "engine/command/call.h"
@@ -9,10 +10,11 @@
 
 namespace angelia::engine::command {
 
-/// The statements of one write command on their way to the engine. A statement that cannot be parsed is an error of its own, beside the others.
+/// The statements of one write command on their way to the engine. A statement that cannot be
+/// parsed is an error of its own, beside the others.
 struct StatementList {
     WriteRequest request;
-    std::vector<std::size_t> positions;                       ///< in the command, of each write in `request`
+    std::vector<std::size_t> positions;  ///< in the command, of each write in `request`
     std::vector<std::pair<std::size_t, Error>> parse_errors;  ///< ordered by position
 
     /// False when nothing behind it may run: the list is ordered.

@@ -5,14 +5,15 @@
 
 namespace angelia::engine {
 
-CandidateScan::CandidateScan(CollectionPtr collection, query::Plan plan, const query::Matcher& matcher)
+CandidateScan::CandidateScan(CollectionPtr collection, query::Plan plan,
+                             const query::Matcher& matcher)
     : collection_(std::move(collection)), plan_(std::move(plan)) {
     if (plan_.kind == query::Plan::Kind::IdLookup)
         if (auto id = matcher.id_equality()) query::append_key(id_key_, *id);
 }
 
-void CandidateScan::attach(const storage::Reader& reader, CollectionPtr collection, std::size_t index, GapCache::Ticket ticket,
-                           microseconds slow_move) {
+void CandidateScan::attach(const storage::Reader& reader, CollectionPtr collection,
+                           std::size_t index, GapCache::Ticket ticket, microseconds slow_move) {
     reader_ = &reader;
     ticket_ = std::move(ticket);
     slow_move_ = slow_move;
@@ -34,10 +35,17 @@ Result<bool> CandidateScan::next() {
     if (done_) return false;
     Result<bool> found = false;
     switch (plan_.kind) {
-        case query::Plan::Kind::Nothing: break;
-        case query::Plan::Kind::IdLookup: found = next_id(); break;
-        case query::Plan::Kind::CollectionScan: found = next_record(); break;
-        case query::Plan::Kind::IndexScan: found = next_index_entry(); break;
+        case query::Plan::Kind::Nothing:
+            break;
+        case query::Plan::Kind::IdLookup:
+            found = next_id();
+            break;
+        case query::Plan::Kind::CollectionScan:
+            found = next_record();
+            break;
+        case query::Plan::Kind::IndexScan:
+            found = next_index_entry();
+            break;
     }
     if (found && !*found) {
         done_ = true;
@@ -48,8 +56,10 @@ Result<bool> CandidateScan::next() {
 
 Result<bool> CandidateScan::next_id() {
     std::string entry;
-    ANGELIA_TRY_ASSIGN(bool there,
-                       reader_->get(storage::Family::Indexes, storage::unique_entry(collection_->id_index().id, id_key_), entry));
+    ANGELIA_TRY_ASSIGN(
+        bool there,
+        reader_->get(storage::Family::Indexes,
+                     storage::unique_entry(collection_->id_index().id, id_key_), entry));
     if (!there) return false;
     ANGELIA_TRY_ASSIGN(bool read, take_record(storage::decode_record_id(entry)));
     plan_.kind = query::Plan::Kind::Nothing;  // there is no second one
@@ -57,7 +67,9 @@ Result<bool> CandidateScan::next_id() {
 }
 
 Result<bool> CandidateScan::take_record(storage::RecordId record) {
-    ANGELIA_TRY_ASSIGN(bool there, reader_->get(storage::Family::Records, storage::record_key(collection_->id, record), value_));
+    ANGELIA_TRY_ASSIGN(bool there,
+                       reader_->get(storage::Family::Records,
+                                    storage::record_key(collection_->id, record), value_));
     if (!there) return false;
     record_ = record;
     value_view_ = value_;
@@ -120,7 +132,8 @@ bool CandidateScan::open_range() {
     if (range_ >= plan_.ranges.size()) return false;
     const auto& range = plan_.ranges[range_];
     const auto prefix = storage::index_prefix(collection_->indexes[plan_.index]->id);
-    open(storage::Family::Indexes, prefix + range.lower, range.upper.empty() ? storage::prefix_end(prefix) : prefix + range.upper);
+    open(storage::Family::Indexes, prefix + range.lower,
+         range.upper.empty() ? storage::prefix_end(prefix) : prefix + range.upper);
     moved_ = false;
     return true;
 }
@@ -142,7 +155,8 @@ Result<bool> CandidateScan::next_index_entry() {
             continue;
         }
         last_key_.assign(iterator_->key());
-        const auto record = index.spec.unique ? storage::decode_record_id(iterator_->value()) : storage::record_id_of_entry(last_key_);
+        const auto record = index.spec.unique ? storage::decode_record_id(iterator_->value())
+                                              : storage::record_id_of_entry(last_key_);
         if (plan_.multikey && !seen_.insert(record).second) continue;
         // The entry may belong to a record that is gone since: then there is nothing to hand out.
         ANGELIA_TRY_ASSIGN(bool there, take_record(record));

@@ -1,4 +1,5 @@
-// Walks the candidates of a plan: records in scan order, each at most once. Can be paused and taken up again later at the same place.
+// Walks the candidates of a plan: records in scan order, each at most once. Can be paused and taken
+// up again later at the same place.
 #pragma once
 
 #include "engine/catalog/catalog.h"
@@ -14,9 +15,11 @@ class CandidateScan {
     /// `reader` must outlive the walk up to pause().
     CandidateScan(CollectionPtr collection, query::Plan plan, const query::Matcher& matcher);
 
-    /// Starts, or goes on behind the last candidate, on a reader. The collection must be the same, with the same index.
-    /// `ticket`: of gaps(), from before the reader was made; moves slower than `slow_move` teach it.
-    void attach(const storage::Reader& reader, CollectionPtr collection, std::size_t index, GapCache::Ticket ticket, microseconds slow_move);
+    /// Starts, or goes on behind the last candidate, on a reader. The collection must be the same,
+    /// with the same index. `ticket`: of gaps(), from before the reader was made; moves slower than
+    /// `slow_move` teach it.
+    void attach(const storage::Reader& reader, CollectionPtr collection, std::size_t index,
+                GapCache::Ticket ticket, microseconds slow_move);
     /// The gaps of what this plan walks.
     GapCache& gaps() const;
     /// Lets go of iterators; keeps the place.
@@ -26,7 +29,9 @@ class CandidateScan {
     Result<bool> next();
     storage::RecordId record() const { return record_; }
     /// Until the next move.
-    bson::DocumentView document() const { return bson::DocumentView(storage::record_document(value_view_)); }
+    bson::DocumentView document() const {
+        return bson::DocumentView(storage::record_document(value_view_));
+    }
 
     const query::Plan& plan() const { return plan_; }
     const Collection& collection() const { return *collection_; }
@@ -44,13 +49,13 @@ class CandidateScan {
 
     CollectionPtr collection_;
     query::Plan plan_;
-    std::string id_key_;                 ///< encoded _id of an IdLookup
+    std::string id_key_;  ///< encoded _id of an IdLookup
     const storage::Reader* reader_ = nullptr;
     storage::IteratorPtr iterator_;
-    bool moved_ = false;                 ///< iterator_ stands on the last candidate
+    bool moved_ = false;  ///< iterator_ stands on the last candidate
     std::size_t range_ = 0;
-    std::string lower_, upper_;          ///< of iterator_
-    std::string last_key_;               ///< key of the last candidate; empty before the first of a range
+    std::string lower_, upper_;  ///< of iterator_
+    std::string last_key_;       ///< key of the last candidate; empty before the first of a range
     bool done_ = false;
     std::unordered_set<storage::RecordId> seen_;
     storage::RecordId record_ = 0;

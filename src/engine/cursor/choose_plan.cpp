@@ -2,7 +2,8 @@
 
 namespace angelia::engine {
 
-Result<query::Plan> choose_plan(const Collection& collection, const query::Matcher& matcher, const query::SortSpec* sort, bson::ValueView hint) {
+Result<query::Plan> choose_plan(const Collection& collection, const query::Matcher& matcher,
+                                const query::SortSpec* sort, bson::ValueView hint) {
     if (sort && sort->empty()) sort = nullptr;
     if (hint.is_missing()) return query::plan(matcher, sort, collection.index_infos);
     query::Hint parsed;
@@ -12,7 +13,8 @@ Result<query::Plan> choose_plan(const Collection& collection, const query::Match
         parsed.pattern = bson::Document(*pattern);
     else
         return Error(ErrorCode::FailedToParse, "hint must be a string or an object");
-    if (parsed.name.empty() && parsed.pattern.empty()) return query::plan(matcher, sort, collection.index_infos);
+    if (parsed.name.empty() && parsed.pattern.empty())
+        return query::plan(matcher, sort, collection.index_infos);
     return query::plan(matcher, sort, collection.index_infos, &parsed);
 }
 

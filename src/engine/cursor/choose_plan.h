@@ -5,7 +5,9 @@
 
 namespace angelia::engine {
 
-/// `hint`: missing, an index name or a key pattern. Errors: BadValue (no such index), FailedToParse (a hint of another type). Threads: safe.
-Result<query::Plan> choose_plan(const Collection& collection, const query::Matcher& matcher, const query::SortSpec* sort, bson::ValueView hint);
+/// `hint`: missing, an index name or a key pattern. Errors: BadValue (no such index), FailedToParse
+/// (a hint of another type). Threads: safe.
+Result<query::Plan> choose_plan(const Collection& collection, const query::Matcher& matcher,
+                                const query::SortSpec* sort, bson::ValueView hint);
 
 }  // namespace angelia::engine

@@ -27,7 +27,8 @@ Result<FilledBatch> fill_batch(Cursor& cursor, std::int64_t batch_size) {
         bytes += document->size_bytes();
         batch.documents.push_back(std::move(*document));
     }
-    // A batch that came out exactly full leaves the cursor open, unless a limit ends it (contract 3.7).
+    // A batch that came out exactly full leaves the cursor open, unless a limit ends it
+    // (contract 3.7).
     if (!batch.exhausted && !cursor.pending && cursor.source.finished()) batch.exhausted = true;
     cursor.source.pause();
     return batch;
@@ -42,7 +43,11 @@ Result<std::int64_t> CursorRegistry::add(CursorPtr cursor) {
     std::lock_guard lock(mutex_);
     if (closed_) return Error(ErrorCode::ShutdownInProgress, "the engine is shutting down");
     if (cursors_.size() >= kCursorsMax)
-        return Error(ErrorCode::TemporarilyUnavailable, fmt::format("{} cursors are open, no more are allowed; kill some or use a larger batchSize", kCursorsMax));
+        return Error(
+            ErrorCode::TemporarilyUnavailable,
+            fmt::format(
+                "{} cursors are open, no more are allowed; kill some or use a larger batchSize",
+                kCursorsMax));
     std::int64_t id = 0;
     do {
         // splitmix64
@@ -62,14 +67,23 @@ Result<CursorPtr> CursorRegistry::check_out(const GetMoreSpec& spec) {
     std::lock_guard lock(mutex_);
     if (closed_) return Error(ErrorCode::ShutdownInProgress, "the engine is shutting down");
     auto it = cursors_.find(spec.cursor_id);
-    if (it == cursors_.end()) return Error(ErrorCode::CursorNotFound, fmt::format("cursor id {} not found", spec.cursor_id));
+    if (it == cursors_.end())
+        return Error(ErrorCode::CursorNotFound,
+                     fmt::format("cursor id {} not found", spec.cursor_id));
     auto& cursor = it->second;
     if (cursor->shown_ns != spec.ns.full() && cursor->ns != spec.ns)
-        return Error(ErrorCode::Unauthorized, fmt::format("Requested getMore on namespace '{}', but cursor belongs to a different namespace {}",
-                                                          spec.ns.full(), cursor->shown_ns));
+        return Error(ErrorCode::Unauthorized,
+                     fmt::format("Requested getMore on namespace '{}', but cursor belongs to a "
+                                 "different namespace {}",
+                                 spec.ns.full(), cursor->shown_ns));
     if (!cursor->lsid.view().identical(spec.lsid))
-        return Error(ErrorCode::Unauthorized, fmt::format("Cannot run getMore on cursor {}, which was not created in this session", spec.cursor_id));
-    if (cursor->in_use) return Error(ErrorCode::CursorInUse, fmt::format("cursor id {} is already in use", spec.cursor_id));
+        return Error(
+            ErrorCode::Unauthorized,
+            fmt::format("Cannot run getMore on cursor {}, which was not created in this session",
+                        spec.cursor_id));
+    if (cursor->in_use)
+        return Error(ErrorCode::CursorInUse,
+                     fmt::format("cursor id {} is already in use", spec.cursor_id));
     cursor->in_use = true;
     return cursor;
 }
@@ -109,7 +123,8 @@ KilledCursors CursorRegistry::kill(const Namespace& ns, std::span<const std::int
         std::lock_guard lock(mutex_);
         for (const auto id : ids) {
             auto it = cursors_.find(id);
-            if (it == cursors_.end() || (it->second->ns != ns && it->second->shown_ns != ns.full())) {
+            if (it == cursors_.end() ||
+                (it->second->ns != ns && it->second->shown_ns != ns.full())) {
                 result.not_found.push_back(id);
                 continue;
             }

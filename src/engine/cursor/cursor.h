@@ -1,4 +1,5 @@
-// Open cursors: a source of documents (or a change stream) under a random id, used by one operation at a time.
+// Open cursors: a source of documents (or a change stream) under a random id, used by one operation
+// at a time.
 #pragma once
 
 #include "engine/changes/change_stream.h"
@@ -8,14 +9,15 @@
 
 namespace angelia::engine {
 
-inline constexpr std::size_t kBatchReplyBytesMax = std::size_t{16} << 20;  // MongoDB limit of a cursor reply
+inline constexpr std::size_t kBatchReplyBytesMax = std::size_t{16}
+                                                   << 20;  // MongoDB limit of a cursor reply
 inline constexpr std::size_t kCursorsMax = 100'000;
 
 /// Where a cursor's documents come from.
 struct DocumentSource {
     std::function<Result<std::optional<bson::Document>>()> next;
-    std::function<void()> pause;                       ///< between batches
-    std::function<bool()> finished;                    ///< nothing more will come, known without looking
+    std::function<void()> pause;     ///< between batches
+    std::function<bool()> finished;  ///< nothing more will come, known without looking
     std::function<void(SteadyTime)> set_deadline;
 };
 
@@ -27,19 +29,19 @@ struct Cursor {
     bson::Document lsid;
     bool no_timeout = false;
     DocumentSource source;
-    std::optional<bson::Document> pending;             ///< read, but it did not fit the last batch
-    std::shared_ptr<ChangeStream> stream;              ///< shared with its registry; null for plain cursors
+    std::optional<bson::Document> pending;  ///< read, but it did not fit the last batch
+    std::shared_ptr<ChangeStream> stream;   ///< shared with its registry; null for plain cursors
 
     // -- guarded by the registry
     bool in_use = false;
     bool killed = false;
-    std::function<void(Error)> on_kill;                ///< ends a waiting getMore
+    std::function<void(Error)> on_kill;  ///< ends a waiting getMore
     SteadyTime last_used;
 };
-using CursorPtr = std::shared_ptr<Cursor>;             ///< shared by the registry and the operation under way
+using CursorPtr = std::shared_ptr<Cursor>;  ///< shared by the registry and the operation under way
 
-/// Takes documents from the source until the batch is full; `batch_size` < 0 = no limit but the bytes.
-/// `exhausted`: the cursor is at its end. Errors: those of the source.
+/// Takes documents from the source until the batch is full; `batch_size` < 0 = no limit but the
+/// bytes. `exhausted`: the cursor is at its end. Errors: those of the source.
 struct FilledBatch {
     std::vector<bson::Document> documents;
     bool exhausted = false;
@@ -58,7 +60,8 @@ class CursorRegistry {
     /// Keeps it for the next call. False when it was killed meanwhile.
     bool check_in(const CursorPtr& cursor);
     void remove(const CursorPtr& cursor);
-    /// While checked out: `on_kill` runs when somebody kills the cursor (at once if it is killed already); empty clears.
+    /// While checked out: `on_kill` runs when somebody kills the cursor (at once if it is killed
+    /// already); empty clears.
     void set_on_kill(const CursorPtr& cursor, std::function<void(Error)> on_kill);
     KilledCursors kill(const Namespace& ns, std::span<const std::int64_t> ids);
     void kill_session(bson::DocumentView lsid);

@@ -17,7 +17,9 @@ const Namespace kRows{"test", "rows"};
 void fill(TestEngine& engine, int n) {
     WriteRequest request;
     for (int i = 0; i < n; ++i)
-        request.writes.push_back(insert_write(kRows, bson::make("_id", std::int32_t{i}, "a", std::int32_t{(i * 7) % 10}, "b", std::int32_t{i})));
+        request.writes.push_back(
+            insert_write(kRows, bson::make("_id", std::int32_t{i}, "a", std::int32_t{(i * 7) % 10},
+                                           "b", std::int32_t{i})));
     engine.write(std::move(request)).value_or_throw();
 }
 
@@ -128,7 +130,8 @@ TEST(Cursor, SingleBatchCloses) {
 TEST(Cursor, BatchesStayUnder16MiB) {
     TestEngine engine;
     const std::string filler(6 << 20, 'x');
-    for (int i = 0; i < 5; ++i) engine.insert(kRows, bson::make("_id", std::int32_t{i}, "x", filler));
+    for (int i = 0; i < 5; ++i)
+        engine.insert(kRows, bson::make("_id", std::int32_t{i}, "x", filler));
     auto batch = engine->find(find_spec(101)).value_or_throw();
     EXPECT_EQ(batch.documents.size(), 2u);
     batch = engine.get_more(more_spec(batch.cursor_id)).value_or_throw();
@@ -246,14 +249,17 @@ TEST(Cursor, RememberedGapsHideNothing) {
         const auto filter = text(bson::make("_id", id));
         WriteRequest request;
         request.writes.push_back(delete_write(kRows, filter));
-        request.writes.push_back(insert_write(kRows, bson::make("_id", id, "p", static_cast<std::int32_t>(random() % 1000))));
+        request.writes.push_back(insert_write(
+            kRows, bson::make("_id", id, "p", static_cast<std::int32_t>(random() % 1000))));
         request.writes.back().unless = 0;
-        const bool deleted = engine.write(std::move(request)).value_or_throw().outcomes[0].matched == 1;
+        const bool deleted =
+            engine.write(std::move(request)).value_or_throw().outcomes[0].matched == 1;
         EXPECT_EQ(deleted, live.count(id) == 1);
         deleted ? void(live.erase(id)) : void(live.insert(id));
         EXPECT_EQ(engine.find(kRows).size(), live.size());
         EXPECT_EQ(engine.find(kRows, R"({"p": {"$gte": 0}})", R"({"p": 1})").size(), live.size());
-        EXPECT_EQ(engine.find(kRows, R"({"p": {"$gte": 300, "$lt": 700}})").size() + engine.find(kRows, R"({"p": {"$lt": 300}})").size() +
+        EXPECT_EQ(engine.find(kRows, R"({"p": {"$gte": 300, "$lt": 700}})").size() +
+                      engine.find(kRows, R"({"p": {"$lt": 300}})").size() +
                       engine.find(kRows, R"({"p": {"$gte": 700}})").size(),
                   live.size());
     }
@@ -267,17 +273,21 @@ TEST(Cursor, GapsHoldWhileOthersMoveDocuments) {
     engine.create_index(kRows, index_spec("p_1", R"({"p": 1})")).value_or_throw();
     fill(engine, 40);
     engine.update(kRows, "{}", R"({"$set": {"p": 0}})", true);
-    // Every document is always somewhere: a reader must never see fewer, wherever the writer moves them.
+    // Every document is always somewhere: a reader must never see fewer, wherever the writer moves
+    // them.
     std::thread mover([&] {
         std::mt19937 random(11);
         for (int i = 0; i < 4000; ++i)
             engine.update(kRows, text(bson::make("_id", static_cast<std::int32_t>(random() % 40))),
-                          text(bson::make("$set", bson::make("p", static_cast<std::int32_t>(random() % 500)))));
+                          text(bson::make(
+                              "$set", bson::make("p", static_cast<std::int32_t>(random() % 500)))));
     });
     std::size_t fewest = 40;
     for (int i = 0; i < 300; ++i) {
         std::set<std::string> seen;
-        for (auto& id : engine.find(kRows, R"({"p": {"$gte": 0}})", "{}", R"({"_id": 1})", bson::value("p_1"))) seen.insert(std::move(id));
+        for (auto& id :
+             engine.find(kRows, R"({"p": {"$gte": 0}})", "{}", R"({"_id": 1})", bson::value("p_1")))
+            seen.insert(std::move(id));
         fewest = std::min(fewest, seen.size());
     }
     mover.join();
@@ -342,9 +352,14 @@ TEST(Aggregate, RunsStagesOverTheQuery) {
     TestEngine engine;
     engine.create_index(kRows, index_spec("a_1", R"({"a": 1})")).value_or_throw();
     fill(engine, 30);
-    EXPECT_EQ(aggregate(engine, R"([{"$match": {"a": {"$gte": 8}}}, {"$sort": {"b": -1}}, {"$limit": 2}, {"$project": {"b": 1}}])"),
-              (Texts{R"({"_id":27,"b":27})", R"({"_id":24,"b":24})"}));
-    EXPECT_EQ(aggregate(engine, R"([{"$match": {"a": 3}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])"), (Texts{R"({"_id":1,"n":3})"}));
+    EXPECT_EQ(
+        aggregate(
+            engine,
+            R"([{"$match": {"a": {"$gte": 8}}}, {"$sort": {"b": -1}}, {"$limit": 2}, {"$project": {"b": 1}}])"),
+        (Texts{R"({"_id":27,"b":27})", R"({"_id":24,"b":24})"}));
+    EXPECT_EQ(
+        aggregate(engine, R"([{"$match": {"a": 3}}, {"$group": {"_id": 1, "n": {"$sum": 1}}}])"),
+        (Texts{R"({"_id":1,"n":3})"}));
     EXPECT_EQ(aggregate(engine, R"([{"$skip": 25}, {"$project": {"_id": 1}}])", 2).size(), 5u);
     EXPECT_EQ(aggregate(engine, "[]").size(), 30u);
 }

@@ -7,7 +7,8 @@
 
 namespace angelia::engine {
 
-Result<std::shared_ptr<QuerySource>> QuerySource::open(Core& core, QueryParts parts, SteadyTime deadline) {
+Result<std::shared_ptr<QuerySource>> QuerySource::open(Core& core, QueryParts parts,
+                                                       SteadyTime deadline) {
     std::shared_ptr<QuerySource> source(new QuerySource(core, std::move(parts), deadline));
     auto collection = core.catalog.find(source->parts_.ns);
     if (!collection) {
@@ -19,7 +20,8 @@ Result<std::shared_ptr<QuerySource>> QuerySource::open(Core& core, QueryParts pa
 }
 
 Result<void> QuerySource::start(const CollectionPtr& collection) {
-    ANGELIA_TRY_ASSIGN(auto plan, choose_plan(*collection, parts_.matcher, &parts_.sort, parts_.hint.view()));
+    ANGELIA_TRY_ASSIGN(auto plan,
+                       choose_plan(*collection, parts_.matcher, &parts_.sort, parts_.hint.view()));
     const bool must_sort = !parts_.sort.empty() && !plan.provides_sort;
     if (plan.kind == query::Plan::Kind::IndexScan) index_id_ = collection->indexes[plan.index]->id;
     scan_.emplace(collection, std::move(plan), parts_.matcher);
@@ -27,19 +29,24 @@ Result<void> QuerySource::start(const CollectionPtr& collection) {
 }
 
 Result<void> QuerySource::attach() {
-    // The snapshot is made before the catalog is read: an index that the catalog still shows has all its entries in it.
-    // So is the ticket: gaps learnt later may not hold in it.
+    // The snapshot is made before the catalog is read: an index that the catalog still shows has
+    // all its entries in it. So is the ticket: gaps learnt later may not hold in it.
     const bool needs_snapshot = scan_->plan().kind != query::Plan::Kind::IdLookup;
     auto ticket = needs_snapshot ? scan_->gaps().begin() : GapCache::Ticket{};
     if (needs_snapshot) snapshot_ = core_.storage->at(core_.storage->snapshot());
     auto collection = core_.catalog.find(parts_.ns);
     if (!collection || collection->id != scan_->collection().id)
-        return Error(ErrorCode::QueryPlanKilled, fmt::format("collection dropped. UUID of the cursor's collection {} is gone", parts_.ns.full()));
+        return Error(ErrorCode::QueryPlanKilled,
+                     fmt::format("collection dropped. UUID of the cursor's collection {} is gone",
+                                 parts_.ns.full()));
     std::size_t index = 0;
     if (index_id_ != 0) {
-        while (index < collection->indexes.size() && collection->indexes[index]->id != index_id_) ++index;
+        while (index < collection->indexes.size() && collection->indexes[index]->id != index_id_)
+            ++index;
         if (index == collection->indexes.size())
-            return Error(ErrorCode::QueryPlanKilled, fmt::format("the index that the cursor on {} walks was dropped", parts_.ns.full()));
+            return Error(
+                ErrorCode::QueryPlanKilled,
+                fmt::format("the index that the cursor on {} walks was dropped", parts_.ns.full()));
     }
     const storage::Reader& reader = snapshot_ ? *snapshot_ : core_.storage->latest();
     scan_->attach(reader, std::move(collection), index, std::move(ticket), core_.options.slow_move);
@@ -60,7 +67,8 @@ Result<bool> QuerySource::next_match() {
 
 Result<void> QuerySource::sort_all() {
     std::optional<std::uint64_t> keep;
-    if (parts_.limit > 0) keep = static_cast<std::uint64_t>(parts_.limit) + static_cast<std::uint64_t>(parts_.skip);
+    if (parts_.limit > 0)
+        keep = static_cast<std::uint64_t>(parts_.limit) + static_cast<std::uint64_t>(parts_.skip);
     sorted_.emplace(parts_.sort, keep);
     for (;;) {
         ANGELIA_TRY_ASSIGN(bool found, next_match());

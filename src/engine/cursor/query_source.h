@@ -1,5 +1,5 @@
-// Hands out the documents of one query, in order, over as many batches as the reader takes. Between batches it holds no snapshot, only a
-// place (design D6): each batch reads the newest state.
+// Hands out the documents of one query, in order, over as many batches as the reader takes. Between
+// batches it holds no snapshot, only a place (design D6): each batch reads the newest state.
 #pragma once
 
 #include "engine/core.h"
@@ -19,11 +19,14 @@ struct QueryParts {
 /// Not thread-safe.
 class QuerySource {
   public:
-    /// A collection that does not exist has no documents. With a sort that no index gives, everything is read here.
-    /// Errors: BadValue (hint), QueryExceededMemoryLimitNoDiskUseAllowed, MaxTimeMSExpired, those of the reader.
-    static Result<std::shared_ptr<QuerySource>> open(Core& core, QueryParts parts, SteadyTime deadline);
+    /// A collection that does not exist has no documents. With a sort that no index gives,
+    /// everything is read here. Errors: BadValue (hint), QueryExceededMemoryLimitNoDiskUseAllowed,
+    /// MaxTimeMSExpired, those of the reader.
+    static Result<std::shared_ptr<QuerySource>> open(Core& core, QueryParts parts,
+                                                     SteadyTime deadline);
 
-    /// The next document, or nothing at the end. Errors: QueryPlanKilled (collection or index dropped meanwhile), MaxTimeMSExpired.
+    /// The next document, or nothing at the end. Errors: QueryPlanKilled (collection or index
+    /// dropped meanwhile), MaxTimeMSExpired.
     Result<std::optional<bson::Document>> next();
     /// Ends a batch: lets go of snapshot and iterators.
     void pause();
@@ -32,7 +35,8 @@ class QuerySource {
     bool finished() const { return finished_ || (parts_.limit > 0 && handed_out_ >= parts_.limit); }
 
   private:
-    QuerySource(Core& core, QueryParts parts, SteadyTime deadline) : core_(core), parts_(std::move(parts)), deadline_(deadline) {}
+    QuerySource(Core& core, QueryParts parts, SteadyTime deadline)
+        : core_(core), parts_(std::move(parts)), deadline_(deadline) {}
     Result<void> start(const CollectionPtr& collection);
     Result<void> attach();
     Result<bool> next_match();

@@ -6,7 +6,8 @@ namespace angelia::engine::query {
 
 Result<FieldPath> FieldPath::parse(std::string_view dotted) {
     if (static_cast<std::size_t>(std::count(dotted.begin(), dotted.end(), '.')) >= kPathPartsMax) {
-        return Error(ErrorCode::Overflow, "FieldPath is too long: at most " + std::to_string(kPathPartsMax) + " parts are allowed");
+        return Error(ErrorCode::Overflow, "FieldPath is too long: at most " +
+                                              std::to_string(kPathPartsMax) + " parts are allowed");
     }
     return FieldPath(dotted);
 }

@@ -12,7 +12,8 @@
 
 namespace angelia::engine::query {
 
-inline constexpr std::size_t kPathPartsMax = static_cast<std::size_t>(bson::kNestingMax);  // no document is deeper
+inline constexpr std::size_t kPathPartsMax =
+    static_cast<std::size_t>(bson::kNestingMax);  // no document is deeper
 
 /// "a.b.0" as parts. Immutable after construction. Threads: safe.
 class FieldPath {
@@ -41,7 +42,8 @@ class FieldPath {
     std::vector<std::string> parts_;
 };
 
-/// The array index that a path part means: decimal digits without a leading zero (except "0"); nothing for names and for numbers too large to be one.
+/// The array index that a path part means: decimal digits without a leading zero (except "0");
+/// nothing for names and for numbers too large to be one.
 std::optional<std::uint32_t> array_index_of(std::string_view part) noexcept;
 
 /// Order of field names in updates: array indexes by number, before names; names by bytes.

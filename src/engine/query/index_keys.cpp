@@ -43,11 +43,13 @@ ValueView element_at(bson::DocumentView array, std::uint32_t index) {
 class KeyWalk {
   public:
     using Emit = std::function<void(const KeySlots&)>;
-    KeyWalk(const IndexKeyPattern& pattern, Emit emit) : pattern_(pattern), emit_(std::move(emit)) {}
+    KeyWalk(const IndexKeyPattern& pattern, Emit emit)
+        : pattern_(pattern), emit_(std::move(emit)) {}
 
     Result<void> run(bson::DocumentView document) {
         KeySlots slots(pattern_.fields.size());
-        for (KeySlot& slot : slots) slot.value = ValueView(Type::Document, document.data(), document.size_bytes());
+        for (KeySlot& slot : slots)
+            slot.value = ValueView(Type::Document, document.data(), document.size_bytes());
         return advance(std::move(slots));
     }
     bool multikey() const { return multikey_; }
@@ -64,7 +66,8 @@ class KeyWalk {
                 const bool at_end = slot.next_part == p.size();
                 if (slot.value.is(Type::Array)) {
                     multikey_ = true;
-                    if (!at_end && array_index_of(p[slot.next_part])) return both_readings(std::move(slots), i);
+                    if (!at_end && array_index_of(p[slot.next_part]))
+                        return both_readings(std::move(slots), i);
                     slot.state = KeySlot::State::InArray;
                 } else if (at_end) {
                     slot.finish(slot.value);
@@ -78,7 +81,8 @@ class KeyWalk {
         return expand(slots);
     }
 
-    /// A number behind an array is an index into it, and also a field name in its elements when one of them has such a field.
+    /// A number behind an array is an index into it, and also a field name in its elements when one
+    /// of them has such a field.
     Result<void> both_readings(KeySlots slots, std::size_t i) {
         KeySlot& slot = slots[i];
         const std::string& part = path(i)[slot.next_part];
@@ -102,7 +106,8 @@ class KeyWalk {
         const KeySlot* first = nullptr;
         for (const KeySlot& slot : slots) {
             if (slot.state != KeySlot::State::InArray) continue;
-            if (first != nullptr && slot.value.data() != first->value.data()) return parallel(slots);
+            if (first != nullptr && slot.value.data() != first->value.data())
+                return parallel(slots);
             first = &slot;
         }
         if (first == nullptr) {
@@ -115,8 +120,8 @@ class KeyWalk {
         return {};
     }
 
-    /// Puts one element in the place of the array in all slots that stand at it. Only documents are entered: an array directly in an
-    /// array is not unwrapped.
+    /// Puts one element in the place of the array in all slots that stand at it. Only documents are
+    /// entered: an array directly in an array is not unwrapped.
     Result<void> step_into(KeySlots slots, ValueView element) {
         for (std::size_t i = 0; i < slots.size(); ++i) {
             KeySlot& slot = slots[i];
@@ -136,7 +141,8 @@ class KeyWalk {
     Result<void> parallel(const KeySlots& slots) const {
         std::string names;
         for (std::size_t i = 0; i < slots.size(); ++i) {
-            if (slots[i].state == KeySlot::State::InArray) names += fmt::format(" [{}]", path(i).dotted());
+            if (slots[i].state == KeySlot::State::InArray)
+                names += fmt::format(" [{}]", path(i).dotted());
         }
         return Error(ErrorCode::CannotIndexParallelArrays, "cannot index parallel arrays" + names);
     }
@@ -147,20 +153,25 @@ class KeyWalk {
 };
 
 bool no_field_there(const KeySlots& slots) {
-    return std::all_of(slots.begin(), slots.end(), [](const KeySlot& s) { return s.value.is_missing(); });
+    return std::all_of(slots.begin(), slots.end(),
+                       [](const KeySlot& s) { return s.value.is_missing(); });
 }
 
 std::string encode_slots(const IndexKeyPattern& pattern, const KeySlots& slots) {
     std::string key;
-    for (std::size_t i = 0; i < slots.size(); ++i) append_key(key, slots[i].value, pattern.fields[i].descending);
+    for (std::size_t i = 0; i < slots.size(); ++i)
+        append_key(key, slots[i].value, pattern.fields[i].descending);
     return key;
 }
 
-Error bad_key_pattern(std::string message) { return {ErrorCode::CannotCreateIndex, std::move(message)}; }
+Error bad_key_pattern(std::string message) {
+    return {ErrorCode::CannotCreateIndex, std::move(message)};
+}
 
 }  // namespace
 
-Result<IndexKeys> index_keys(const IndexKeyPattern& pattern, bson::DocumentView document, bool sparse) {
+Result<IndexKeys> index_keys(const IndexKeyPattern& pattern, bson::DocumentView document,
+                             bool sparse) {
     IndexKeys result;
     KeyWalk walk(pattern, [&](const KeySlots& slots) {
         if (sparse && no_field_there(slots)) return;
@@ -173,7 +184,8 @@ Result<IndexKeys> index_keys(const IndexKeyPattern& pattern, bson::DocumentView 
     return result;
 }
 
-bson::Document key_values(const IndexKeyPattern& pattern, bson::DocumentView document, std::string_view encoded_key) {
+bson::Document key_values(const IndexKeyPattern& pattern, bson::DocumentView document,
+                          std::string_view encoded_key) {
     bson::Document result;
     KeyWalk walk(pattern, [&](const KeySlots& slots) {
         if (!result.empty() || encode_slots(pattern, slots) != encoded_key) return;
@@ -188,7 +200,8 @@ bson::Document key_values(const IndexKeyPattern& pattern, bson::DocumentView doc
         }
         result = b.take();
     });
-    if (!walk.run(document)) return {};  // parallel arrays have no keys, so none of them is `encoded_key`
+    if (!walk.run(document))
+        return {};  // parallel arrays have no keys, so none of them is `encoded_key`
     return result;
 }
 
@@ -199,22 +212,31 @@ Result<IndexKeyPattern> IndexKeyPattern::parse(bson::DocumentView key) {
         ANGELIA_TRY_ASSIGN(FieldPath path, FieldPath::parse(e.key));
         Field field{std::move(path), false};
         for (const std::string& part : field.path.parts()) {
-            if (part.empty()) return bad_key_pattern(fmt::format("Index key '{}' cannot contain an empty path component", e.key));
+            if (part.empty())
+                return bad_key_pattern(
+                    fmt::format("Index key '{}' cannot contain an empty path component", e.key));
             if (part[0] == '$') {
-                return bad_key_pattern(fmt::format("Index key contains an illegal field name '{}': wildcard indexes and names "
-                                                   "starting with '$' are not supported", e.key));
+                return bad_key_pattern(fmt::format(
+                    "Index key contains an illegal field name '{}': wildcard indexes and names "
+                    "starting with '$' are not supported",
+                    e.key));
             }
         }
         if (const auto kind = e.value.get_string()) {
-            return bad_key_pattern(fmt::format("Unknown or unsupported index plugin '{}' for key '{}': use 1 or -1", *kind, e.key));
+            return bad_key_pattern(
+                fmt::format("Unknown or unsupported index plugin '{}' for key '{}': use 1 or -1",
+                            *kind, e.key));
         }
         const auto direction = e.value.to_double();
         if (!direction || *direction == 0 || *direction != *direction) {
-            return bad_key_pattern(fmt::format("Values in v:2 index key pattern must be non-zero numbers, which '{}' is not", e.key));
+            return bad_key_pattern(fmt::format(
+                "Values in v:2 index key pattern must be non-zero numbers, which '{}' is not",
+                e.key));
         }
         field.descending = *direction < 0;
         for (const Field& other : pattern.fields) {
-            if (other.path == field.path) return bad_key_pattern(fmt::format("Index key '{}' is given twice", e.key));
+            if (other.path == field.path)
+                return bad_key_pattern(fmt::format("Index key '{}' is given twice", e.key));
         }
         pattern.fields.push_back(std::move(field));
     }
@@ -225,7 +247,8 @@ Result<IndexKeyPattern> IndexKeyPattern::parse(bson::DocumentView key) {
 
 bson::Document IndexKeyPattern::to_document() const {
     bson::Builder b;
-    for (const Field& field : fields) b.add(field.path.dotted(), std::int32_t{field.descending ? -1 : 1});
+    for (const Field& field : fields)
+        b.add(field.path.dotted(), std::int32_t{field.descending ? -1 : 1});
     return b.take();
 }
 

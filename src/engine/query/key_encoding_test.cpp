@@ -47,12 +47,37 @@ std::vector<bson::Value> key_corpus() {
     ]})");
     std::vector<bson::Value> values;
     for (const bson::Element& e : document.find("v").as_document()) values.emplace_back(e.value);
-    const double doubles[] = {0.0, -0.0, 1.0, -1.0, 0.1, -0.1, 0.5, 1.5, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
-                              -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::max(), std::numeric_limits<double>::lowest(),
-                              std::numeric_limits<double>::denorm_min(), -std::numeric_limits<double>::denorm_min(), 9007199254740992.0,
-                              9007199254740994.0, 9223372036854775808.0, -9223372036854775808.0, 1e308, 1e22, 1e23};
+    const double doubles[] = {0.0,
+                              -0.0,
+                              1.0,
+                              -1.0,
+                              0.1,
+                              -0.1,
+                              0.5,
+                              1.5,
+                              std::numeric_limits<double>::quiet_NaN(),
+                              std::numeric_limits<double>::infinity(),
+                              -std::numeric_limits<double>::infinity(),
+                              std::numeric_limits<double>::max(),
+                              std::numeric_limits<double>::lowest(),
+                              std::numeric_limits<double>::denorm_min(),
+                              -std::numeric_limits<double>::denorm_min(),
+                              9007199254740992.0,
+                              9007199254740994.0,
+                              9223372036854775808.0,
+                              -9223372036854775808.0,
+                              1e308,
+                              1e22,
+                              1e23};
     for (const double d : doubles) values.push_back(bson::value(d));
-    const std::int32_t ints[] = {0, 1, -1, 2, 255, 256, std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min()};
+    const std::int32_t ints[] = {0,
+                                 1,
+                                 -1,
+                                 2,
+                                 255,
+                                 256,
+                                 std::numeric_limits<std::int32_t>::max(),
+                                 std::numeric_limits<std::int32_t>::min()};
     for (const std::int32_t i : ints) values.push_back(bson::value(i));
     return values;
 }
@@ -72,10 +97,12 @@ void expect_same_order(const std::vector<bson::Value>& values) {
             const int wanted = sign(bson::compare(a.view(), b.view()));
             const std::string up_a = key_of(a.view(), false);
             const std::string up_b = key_of(b.view(), false);
-            ASSERT_EQ(sign(up_a.compare(up_b)), wanted) << bson::to_json(a.view(), bson::JsonMode::Canonical) << " against "
-                                                        << bson::to_json(b.view(), bson::JsonMode::Canonical);
+            ASSERT_EQ(sign(up_a.compare(up_b)), wanted)
+                << bson::to_json(a.view(), bson::JsonMode::Canonical) << " against "
+                << bson::to_json(b.view(), bson::JsonMode::Canonical);
             ASSERT_EQ(sign(key_of(a.view(), true).compare(key_of(b.view(), true))), -wanted);
-            ASSERT_TRUE(wanted == 0 || up_b.compare(0, up_a.size(), up_a) != 0) << "a key is the beginning of another";
+            ASSERT_TRUE(wanted == 0 || up_b.compare(0, up_a.size(), up_a) != 0)
+                << "a key is the beginning of another";
         }
     }
 }
@@ -92,8 +119,10 @@ TEST(KeyEncoding, RandomNumbersOfAllTypesOrderAsNumbers) {
         const auto whole = static_cast<std::int64_t>(bits) >> (bits % 50);
         values.push_back(bson::value(whole));
         values.push_back(bson::value(static_cast<double>(whole)));
-        values.push_back(bson::value(std::ldexp(static_cast<double>(whole), -static_cast<int>(bits % 80))));
-        const auto json = from("{\"d\": {\"$numberDecimal\": \"" + std::to_string(whole) + "E" + std::to_string(static_cast<int>(bits % 3) * 9 - 9) + "\"}}");
+        values.push_back(
+            bson::value(std::ldexp(static_cast<double>(whole), -static_cast<int>(bits % 80))));
+        const auto json = from("{\"d\": {\"$numberDecimal\": \"" + std::to_string(whole) + "E" +
+                               std::to_string(static_cast<int>(bits % 3) * 9 - 9) + "\"}}");
         values.emplace_back(json.find("d"));
     }
     expect_same_order(values);
@@ -103,7 +132,9 @@ TEST(KeyEncoding, NestedValuesOrderAsValuesDo) {
     std::vector<bson::Value> values;
     const auto corpus = key_corpus();
     for (std::size_t i = 0; i < corpus.size(); i += 2) {
-        const auto document = bson::make("d", bson::make("x", corpus[i]), "a", bson::array(corpus[i]), "e", bson::make("x", corpus[i], "y", corpus[corpus.size() - 1 - i]));
+        const auto document =
+            bson::make("d", bson::make("x", corpus[i]), "a", bson::array(corpus[i]), "e",
+                       bson::make("x", corpus[i], "y", corpus[corpus.size() - 1 - i]));
         values.emplace_back(document.find("d"));
         values.emplace_back(document.find("a"));
         values.emplace_back(document.find("e"));
@@ -125,16 +156,46 @@ TEST(KeyEncoding, StoredBytesStayAsTheyAre) {
         {R"({"v": 0})", "20800000000000000000"},
         {R"({"v": -1})", "20400fffffffffffffff"},
         {R"({"v": {"$numberDouble": "NaN"}})", "20000000000000000000"},
-        {R"({"v": {"$numberLong": "9007199254740993"}})", "20c340000000000000" "01" "400f" "39303037313939323534373430393933" "00"},
-        {R"({"v": "a\u0000b"})", "28" "6100ff62" "0001"},
-        {R"({"v": {"a": "x"}})", "30" "28" "610001" "780001" "00"},
-        {R"({"v": [true]})", "38" "50" "01" "00"},
-        {R"({"v": {"$binary": {"base64": "AP8=", "subType": "04"}}})", "40" "00000002" "04" "00ff"},
-        {R"({"v": {"$oid": "0102030405060708090a0b0c"}})", "48" "0102030405060708090a0b0c"},
+        {R"({"v": {"$numberLong": "9007199254740993"}})",
+         "20c340000000000000"
+         "01"
+         "400f"
+         "39303037313939323534373430393933"
+         "00"},
+        {R"({"v": "a\u0000b"})",
+         "28"
+         "6100ff62"
+         "0001"},
+        {R"({"v": {"a": "x"}})",
+         "30"
+         "28"
+         "610001"
+         "780001"
+         "00"},
+        {R"({"v": [true]})",
+         "38"
+         "50"
+         "01"
+         "00"},
+        {R"({"v": {"$binary": {"base64": "AP8=", "subType": "04"}}})",
+         "40"
+         "00000002"
+         "04"
+         "00ff"},
+        {R"({"v": {"$oid": "0102030405060708090a0b0c"}})",
+         "48"
+         "0102030405060708090a0b0c"},
         {R"({"v": false})", "5000"},
-        {R"({"v": {"$date": {"$numberLong": "1"}}})", "58" "8000000000000001"},
-        {R"({"v": {"$timestamp": {"t": 1, "i": 2}}})", "60" "0000000100000002"},
-        {R"({"v": {"$regularExpression": {"pattern": "a", "options": "i"}}})", "68" "610001" "690001"},
+        {R"({"v": {"$date": {"$numberLong": "1"}}})",
+         "58"
+         "8000000000000001"},
+        {R"({"v": {"$timestamp": {"t": 1, "i": 2}}})",
+         "60"
+         "0000000100000002"},
+        {R"({"v": {"$regularExpression": {"pattern": "a", "options": "i"}}})",
+         "68"
+         "610001"
+         "690001"},
         {R"({"v": {"$maxKey": 1}})", "88"},
     };
     for (const KeyBytesCase& c : cases) {
@@ -171,37 +232,54 @@ std::string with_texts(std::string result, std::initializer_list<const char*> do
 TEST(IndexKeys, OneForEachWayThroughTheArrays) {
     EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": 5})"), with_texts("single", {R"({"a": 5})"}));
     EXPECT_EQ(keys_text(R"({"a": 1})", R"({})"), with_texts("single", {R"({"a": null})"}));
-    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": [3, 1, 3]})"), with_texts("multi", {R"({"a": 1})", R"({"a": 3})"}));
-    EXPECT_EQ(keys_text(R"({"a": -1})", R"({"a": [3, 1]})"), with_texts("multi", {R"({"a": 3})", R"({"a": 1})"}));
-    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": []})"), with_texts("multi", {R"({"a": {"$undefined": true}})"}));
-    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": [[1, 2]]})"), with_texts("multi", {R"({"a": [1, 2]})"}));
+    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": [3, 1, 3]})"),
+              with_texts("multi", {R"({"a": 1})", R"({"a": 3})"}));
+    EXPECT_EQ(keys_text(R"({"a": -1})", R"({"a": [3, 1]})"),
+              with_texts("multi", {R"({"a": 3})", R"({"a": 1})"}));
+    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": []})"),
+              with_texts("multi", {R"({"a": {"$undefined": true}})"}));
+    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": [[1, 2]]})"),
+              with_texts("multi", {R"({"a": [1, 2]})"}));
     EXPECT_EQ(keys_text(R"({"a.b": 1})", R"({"a": [{"b": 1}, {"b": [2, 3]}, 4]})"),
-              with_texts("multi", {R"({"a.b": null})", R"({"a.b": 1})", R"({"a.b": 2})", R"({"a.b": 3})"}));
-    EXPECT_EQ(keys_text(R"({"a.b": 1})", R"({"a": []})"), with_texts("multi", {R"({"a.b": null})"}));
-    EXPECT_EQ(keys_text(R"({"a.b": 1})", R"({"a": 7})"), with_texts("single", {R"({"a.b": null})"}));
-    EXPECT_EQ(keys_text(R"({"a.0": 1})", R"({"a": [5, 6]})"), with_texts("multi", {R"({"a.0": 5})"}));
-    EXPECT_EQ(keys_text(R"({"a.0": 1})", R"({"a": [{"0": 9}]})"), with_texts("multi", {R"({"a.0": 9})", R"({"a.0": {"0": 9}})"}));
-    EXPECT_EQ(keys_text(R"({"a": 1, "b": 1})", R"({"a": [1, 2], "b": 3})"), with_texts("multi", {R"({"a": 1, "b": 3})", R"({"a": 2, "b": 3})"}));
+              with_texts("multi",
+                         {R"({"a.b": null})", R"({"a.b": 1})", R"({"a.b": 2})", R"({"a.b": 3})"}));
+    EXPECT_EQ(keys_text(R"({"a.b": 1})", R"({"a": []})"),
+              with_texts("multi", {R"({"a.b": null})"}));
+    EXPECT_EQ(keys_text(R"({"a.b": 1})", R"({"a": 7})"),
+              with_texts("single", {R"({"a.b": null})"}));
+    EXPECT_EQ(keys_text(R"({"a.0": 1})", R"({"a": [5, 6]})"),
+              with_texts("multi", {R"({"a.0": 5})"}));
+    EXPECT_EQ(keys_text(R"({"a.0": 1})", R"({"a": [{"0": 9}]})"),
+              with_texts("multi", {R"({"a.0": 9})", R"({"a.0": {"0": 9}})"}));
+    EXPECT_EQ(keys_text(R"({"a": 1, "b": 1})", R"({"a": [1, 2], "b": 3})"),
+              with_texts("multi", {R"({"a": 1, "b": 3})", R"({"a": 2, "b": 3})"}));
     EXPECT_EQ(keys_text(R"({"a.b": 1, "a.c": 1})", R"({"a": [{"b": 1, "c": 2}, {"b": 3}]})"),
               with_texts("multi", {R"({"a.b": 1, "a.c": 2})", R"({"a.b": 3, "a.c": null})"}));
-    EXPECT_EQ(keys_text(R"({"a.b": 1, "a": 1})", R"({"a": [{"b": 1}]})"), with_texts("multi", {R"({"a.b": 1, "a": {"b": 1}})"}));
+    EXPECT_EQ(keys_text(R"({"a.b": 1, "a": 1})", R"({"a": [{"b": 1}]})"),
+              with_texts("multi", {R"({"a.b": 1, "a": {"b": 1}})"}));
 }
 
 TEST(IndexKeys, ParallelArraysAreRefused) {
     EXPECT_EQ(keys_text(R"({"a": 1, "b": 1})", R"({"a": [1], "b": [2]})"), "error 171");
     EXPECT_EQ(keys_text(R"({"a": 1, "b": 1})", R"({"a": [], "b": []})"), "error 171");
-    EXPECT_EQ(keys_text(R"({"a.b": 1, "a.c": 1})", R"({"a": [{"b": [1], "c": [2]}]})"), "error 171");
+    EXPECT_EQ(keys_text(R"({"a.b": 1, "a.c": 1})", R"({"a": [{"b": [1], "c": [2]}]})"),
+              "error 171");
 }
 
 TEST(IndexKeys, SparseLeavesOutWhatHasNoneOfTheFields) {
     EXPECT_EQ(keys_text(R"({"a": 1})", R"({"b": 1})", true), "single");
-    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": null})", true), with_texts("single", {R"({"a": null})"}));
-    EXPECT_EQ(keys_text(R"({"a": 1, "b": 1})", R"({"b": 1})", true), with_texts("single", {R"({"a": null, "b": 1})"}));
-    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": []})", true), with_texts("multi", {R"({"a": {"$undefined": true}})"}));
+    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": null})", true),
+              with_texts("single", {R"({"a": null})"}));
+    EXPECT_EQ(keys_text(R"({"a": 1, "b": 1})", R"({"b": 1})", true),
+              with_texts("single", {R"({"a": null, "b": 1})"}));
+    EXPECT_EQ(keys_text(R"({"a": 1})", R"({"a": []})", true),
+              with_texts("multi", {R"({"a": {"$undefined": true}})"}));
 }
 
 TEST(IndexKeyPattern, RefusesWhatIsNoPattern) {
-    const auto code = [](const char* pattern) { return outcome_code(IndexKeyPattern::parse(from(pattern))); };
+    const auto code = [](const char* pattern) {
+        return outcome_code(IndexKeyPattern::parse(from(pattern)));
+    };
     EXPECT_EQ(code("{}"), "67");
     EXPECT_EQ(code(R"({"a": 0})"), "67");
     EXPECT_EQ(code(R"({"a": "text"})"), "67");

@@ -26,7 +26,8 @@ struct Matcher::State {
 namespace {
 
 bool node_is_true(const Node& node) {
-    if (node.kind() == Node::Kind::Constant) return static_cast<const filter::ConstantNode&>(node).value();
+    if (node.kind() == Node::Kind::Constant)
+        return static_cast<const filter::ConstantNode&>(node).value();
     if (node.kind() != Node::Kind::And) return false;
     for (const auto& child : static_cast<const GroupNode&>(node).children()) {
         if (!node_is_true(*child)) return false;
@@ -37,7 +38,8 @@ bool node_is_true(const Node& node) {
 /// One value that the test demands, for upserts.
 std::optional<ValueView> demanded_value(const Test& test) {
     switch (test.kind()) {
-        case Test::Kind::Eq: return static_cast<const filter::ComparisonTest&>(test).operand();
+        case Test::Kind::Eq:
+            return static_cast<const filter::ComparisonTest&>(test).operand();
         case Test::Kind::In: {
             const auto& values = static_cast<const filter::InTest&>(test).values();
             if (values.size() == 1) return values.front();
@@ -48,7 +50,8 @@ std::optional<ValueView> demanded_value(const Test& test) {
             if (children.size() == 1) return demanded_value(*children.front());
             return std::nullopt;
         }
-        default: return std::nullopt;
+        default:
+            return std::nullopt;
     }
 }
 
@@ -57,7 +60,8 @@ template <class Found>
 Result<void> each_equality(const Node& node, const Found& found) {
     if (node.kind() == Node::Kind::Path) {
         const auto& path_node = static_cast<const PathNode&>(node);
-        if (const auto value = demanded_value(path_node.test())) return found(path_node.path(), *value);
+        if (const auto value = demanded_value(path_node.test()))
+            return found(path_node.path(), *value);
         return {};
     }
     const bool group = node.kind() == Node::Kind::And || node.kind() == Node::Kind::Or;
@@ -71,7 +75,8 @@ Result<void> each_equality(const Node& node, const Found& found) {
 std::optional<ValueView> find_id_equality(const Node& root) {
     std::optional<ValueView> id;
     const auto note = [&](const FieldPath& path, ValueView value) -> Result<void> {
-        const bool usable = !value.is(Type::Array) && !value.is(Type::Regex) && !value.is_null() && !value.is(Type::Undefined);
+        const bool usable = !value.is(Type::Array) && !value.is(Type::Regex) && !value.is_null() &&
+                            !value.is(Type::Undefined);
         if (path.dotted() == "_id" && usable) id = value;
         return {};
     };
@@ -113,10 +118,14 @@ Result<std::vector<RequiredEquality>> Matcher::required_equalities() const {
     const auto add = [&](const FieldPath& path, ValueView value) -> Result<void> {
         for (const FieldPath& other : paths) {
             if (!path.is_prefix_of(other) && !other.is_prefix_of(path)) continue;
-            return Error(ErrorCode::NotSingleValueField,
-                         path == other ? fmt::format("cannot infer query fields to set, path '{}' is matched twice", path.dotted())
-                                       : fmt::format("cannot infer query fields to set, both paths '{}' and '{}' are matched",
-                                                     path.dotted(), other.dotted()));
+            return Error(
+                ErrorCode::NotSingleValueField,
+                path == other
+                    ? fmt::format("cannot infer query fields to set, path '{}' is matched twice",
+                                  path.dotted())
+                    : fmt::format(
+                          "cannot infer query fields to set, both paths '{}' and '{}' are matched",
+                          path.dotted(), other.dotted()));
         }
         paths.push_back(path);
         result.push_back({path.dotted(), value});
@@ -138,7 +147,8 @@ Result<ValueMatcher> ValueMatcher::parse(ValueView condition) {
         m.form_ = Form::Fields;
         ANGELIA_TRY_ASSIGN(m.matcher_, Matcher::parse(*fields));
     } else {
-        if (condition.is(Type::Undefined)) return Error(ErrorCode::BadValue, "cannot compare to undefined");
+        if (condition.is(Type::Undefined))
+            return Error(ErrorCode::BadValue, "cannot compare to undefined");
         m.operand_ = bson::Value(condition);
     }
     return m;
@@ -146,9 +156,12 @@ Result<ValueMatcher> ValueMatcher::parse(ValueView condition) {
 
 bool ValueMatcher::matches(ValueView value) const {
     switch (form_) {
-        case Form::Operators: return matcher_.matches(bson::make("", value));
-        case Form::Fields: return value.is(Type::Document) && matcher_.matches(value.as_document());
-        case Form::Equality: return bson::equal(value, operand_.view());
+        case Form::Operators:
+            return matcher_.matches(bson::make("", value));
+        case Form::Fields:
+            return value.is(Type::Document) && matcher_.matches(value.as_document());
+        case Form::Equality:
+            return bson::equal(value, operand_.view());
     }
     return false;
 }

@@ -19,9 +19,13 @@ struct MatchCase {
     bool matches;
 };
 
-std::string describe_match(const MatchCase& c) { return std::string(c.filter) + " on " + c.document; }
+std::string describe_match(const MatchCase& c) {
+    return std::string(c.filter) + " on " + c.document;
+}
 
-bool run_match(const MatchCase& c) { return Matcher::parse(from(c.filter)).value_or_throw().matches(from(c.document)); }
+bool run_match(const MatchCase& c) {
+    return Matcher::parse(from(c.filter)).value_or_throw().matches(from(c.document));
+}
 
 template <std::size_t N>
 void expect_all(const MatchCase (&cases)[N]) {
@@ -79,7 +83,8 @@ TEST(Matcher, ComparisonsAreBracketedByType) {
         {R"({"a": {"$lt": "b"}})", R"({"a": "a"})", true},
         {R"({"a": {"$lt": {"$numberDouble": "NaN"}}})", R"({"a": 1})", false},
         {R"({"a": {"$lt": 5}})", R"({"a": {"$numberDouble": "NaN"}})", false},
-        {R"({"a": {"$lte": {"$numberDouble": "NaN"}}})", R"({"a": {"$numberDouble": "NaN"}})", true},
+        {R"({"a": {"$lte": {"$numberDouble": "NaN"}}})", R"({"a": {"$numberDouble": "NaN"}})",
+         true},
         {R"({"a": {"$numberDouble": "NaN"}})", R"({"a": {"$numberDecimal": "NaN"}})", true},
         {R"({"a": {"$lt": {"$maxKey": 1}}})", R"({"a": "x"})", true},
         {R"({"a": {"$gt": {"$minKey": 1}}})", R"({"a": "x"})", true},
@@ -87,7 +92,8 @@ TEST(Matcher, ComparisonsAreBracketedByType) {
         {R"({"a": {"$gte": {"$maxKey": 1}}})", R"({"a": {"$maxKey": 1}})", true},
         {R"({"a": 1})", R"({"a": {"$numberLong": "1"}})", true},
         {R"({"a": 1})", R"({"a": {"$numberDecimal": "1.0"}})", true},
-        {R"({"a": {"$numberLong": "9007199254740993"}})", R"({"a": {"$numberDouble": "9007199254740992.0"}})", false},
+        {R"({"a": {"$numberLong": "9007199254740993"}})",
+         R"({"a": {"$numberDouble": "9007199254740992.0"}})", false},
         {R"({"a": {"$eq": {"x": 1, "y": 2}}})", R"({"a": {"y": 2, "x": 1}})", false},
         {R"({"a": {"x": 1, "y": 2}})", R"({"a": {"x": 1, "y": 2}})", true},
         {R"({"a": {"$gt": [1, 2]}})", R"({"a": [1, 3]})", true},
@@ -158,11 +164,13 @@ TEST(Matcher, ArrayOperators) {
         {R"({"a": {"$all": [1, 2]}})", R"({"a": [2]})", false},
         {R"({"a": {"$all": [5]}})", R"({"a": 5})", true},
         {R"({"a": {"$all": [[1, 2]]}})", R"({"a": [1, 2]})", true},
-        {R"({"a": {"$all": [{"$elemMatch": {"x": 1}}, {"$elemMatch": {"x": 2}}]}})", R"({"a": [{"x": 1}, {"x": 2}]})", true},
+        {R"({"a": {"$all": [{"$elemMatch": {"x": 1}}, {"$elemMatch": {"x": 2}}]}})",
+         R"({"a": [{"x": 1}, {"x": 2}]})", true},
         {R"({"a": {"$elemMatch": {"$gt": 1, "$lt": 5}}})", R"({"a": [0, 9]})", false},
         {R"({"a": {"$elemMatch": {"$gt": 1, "$lt": 5}}})", R"({"a": [0, 4]})", true},
         {R"({"a": {"$elemMatch": {"$gt": 1, "$lt": 5}}})", R"({"a": 4})", false},
-        {R"({"a": {"$elemMatch": {"x": 1, "y": 2}}})", R"({"a": [{"x": 1, "y": 3}, {"x": 2, "y": 2}]})", false},
+        {R"({"a": {"$elemMatch": {"x": 1, "y": 2}}})",
+         R"({"a": [{"x": 1, "y": 3}, {"x": 2, "y": 2}]})", false},
         {R"({"a": {"$elemMatch": {"x": 1, "y": 2}}})", R"({"a": [{"x": 1, "y": 2}]})", true},
         {R"({"a": {"$elemMatch": {"$or": [{"x": 1}, {"x": 2}]}}})", R"({"a": [{"x": 2}]})", true},
         {R"({"a": {"$elemMatch": {"$ne": 1}}})", R"({"a": [1, 1]})", false},
@@ -240,7 +248,8 @@ TEST(Matcher, RefusesWhatItDoesNotKnow) {
         const auto result = Matcher::parse(from(c.filter));
         ASSERT_FALSE(result) << c.filter;
         const std::string got = outcome_code(result) + " " + result.error().message;
-        EXPECT_EQ(got.substr(0, std::string_view(c.code_and_message).size()), c.code_and_message) << c.filter;
+        EXPECT_EQ(got.substr(0, std::string_view(c.code_and_message).size()), c.code_and_message)
+            << c.filter;
     }
 }
 

@@ -27,15 +27,18 @@ struct MemoryIndex {
 MemoryIndex build_index(IndexInfo info, const std::vector<bson::Document>& documents) {
     MemoryIndex index{std::move(info), {}};
     for (std::size_t i = 0; i < documents.size(); ++i) {
-        if (index.info.partial_filter && !index.info.partial_filter->matches(documents[i])) continue;
-        const auto keys = index_keys(index.info.pattern, documents[i], index.info.sparse).value_or_throw();
+        if (index.info.partial_filter && !index.info.partial_filter->matches(documents[i]))
+            continue;
+        const auto keys =
+            index_keys(index.info.pattern, documents[i], index.info.sparse).value_or_throw();
         index.info.multikey = index.info.multikey || keys.multikey;
         for (const std::string& key : keys.keys) index.entries.emplace(key, i);
     }
     return index;
 }
 
-std::vector<std::size_t> candidates(const Plan& plan, const std::vector<MemoryIndex>& indexes, const std::vector<bson::Document>& documents,
+std::vector<std::size_t> candidates(const Plan& plan, const std::vector<MemoryIndex>& indexes,
+                                    const std::vector<bson::Document>& documents,
                                     const Matcher& matcher) {
     std::vector<std::size_t> found;
     if (plan.kind == Plan::Kind::CollectionScan) {
@@ -43,13 +46,17 @@ std::vector<std::size_t> candidates(const Plan& plan, const std::vector<MemoryIn
         if (plan.reverse) std::reverse(found.begin(), found.end());
     } else if (plan.kind == Plan::Kind::IdLookup) {
         for (std::size_t i = 0; i < documents.size(); ++i) {
-            if (Matcher::parse(bson::make("_id", *matcher.id_equality())).value_or_throw().matches(documents[i])) found.push_back(i);
+            if (Matcher::parse(bson::make("_id", *matcher.id_equality()))
+                    .value_or_throw()
+                    .matches(documents[i]))
+                found.push_back(i);
         }
     } else if (plan.kind == Plan::Kind::IndexScan) {
         const auto& entries = indexes[plan.index].entries;
         for (const KeyRange& range : plan.ranges) {
             const auto begin = entries.lower_bound({range.lower, 0});
-            const auto end = range.upper.empty() ? entries.end() : entries.lower_bound({range.upper, 0});
+            const auto end =
+                range.upper.empty() ? entries.end() : entries.lower_bound({range.upper, 0});
             std::vector<std::size_t> part;
             for (auto it = begin; it != end; ++it) part.push_back(it->second);
             if (plan.reverse) std::reverse(part.begin(), part.end());
@@ -64,7 +71,8 @@ struct Executed {
     bool repeated = false;  // a document came twice though the plan does not say multikey
 };
 
-Executed execute(const Plan& plan, const std::vector<MemoryIndex>& indexes, const std::vector<bson::Document>& documents, const Matcher& matcher) {
+Executed execute(const Plan& plan, const std::vector<MemoryIndex>& indexes,
+                 const std::vector<bson::Document>& documents, const Matcher& matcher) {
     Executed result;
     std::set<std::size_t> seen;
     for (const std::size_t i : candidates(plan, indexes, documents, matcher)) {
@@ -85,10 +93,25 @@ std::vector<IndexInfo> infos(const std::vector<MemoryIndex>& indexes) {
 
 // ---- random documents and filters over few names and values, so that they meet
 
-const char* const kScalars[] = {"0", "1", "2", "3", "2.5", "{\"$numberLong\": \"2\"}", "{\"$numberDecimal\": \"2.5\"}", "\"a\"", "\"b\"", "null", "true", "false",
-                                "{\"$numberDouble\": \"NaN\"}", "{\"$date\": {\"$numberLong\": \"5\"}}", "{\"$minKey\": 1}", "{\"$maxKey\": 1}"};
+const char* const kScalars[] = {"0",
+                                "1",
+                                "2",
+                                "3",
+                                "2.5",
+                                "{\"$numberLong\": \"2\"}",
+                                "{\"$numberDecimal\": \"2.5\"}",
+                                "\"a\"",
+                                "\"b\"",
+                                "null",
+                                "true",
+                                "false",
+                                "{\"$numberDouble\": \"NaN\"}",
+                                "{\"$date\": {\"$numberLong\": \"5\"}}",
+                                "{\"$minKey\": 1}",
+                                "{\"$maxKey\": 1}"};
 const char* const kFields[] = {"a", "b", "c"};
-const char* const kPaths[] = {"a", "b", "c", "a.b", "a.c", "b.a", "a.0", "a.0.b", "a.b.c", "c.1", "a.b", "a.c"};
+const char* const kPaths[] = {"a",   "b",     "c",     "a.b", "a.c", "b.a",
+                              "a.0", "a.0.b", "a.b.c", "c.1", "a.b", "a.c"};
 
 /// Each seed speaks of a few paths and values only.
 class Dice {
@@ -102,7 +125,9 @@ class Dice {
     int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
     bool one_in(int n) { return below(n) == 0; }
     template <std::size_t N>
-    std::string pick(const char* const (&list)[N]) { return list[below(static_cast<int>(N))]; }
+    std::string pick(const char* const (&list)[N]) {
+        return list[below(static_cast<int>(N))];
+    }
 
   private:
     std::mt19937 random_;
@@ -123,7 +148,8 @@ std::string random_value(Dice& dice, int depth) {
     bool first = true;
     for (const char* field : {"a", "b", "c", "0"}) {
         if (!dice.one_in(field[0] == '0' ? 12 : 2)) continue;
-        object += std::string(first ? "" : ", ") + "\"" + field + "\": " + random_value(dice, depth - 1);
+        object +=
+            std::string(first ? "" : ", ") + "\"" + field + "\": " + random_value(dice, depth - 1);
         first = false;
     }
     return object + "}";
@@ -144,20 +170,35 @@ bson::Document random_document(Dice& dice, int id, bool arrays) {
 
 std::string random_condition(Dice& dice) {
     switch (dice.below(14)) {
-        case 0: return "{\"$gt\": " + dice.scalar() + "}";
-        case 1: return "{\"$gte\": " + dice.scalar() + "}";
-        case 2: return "{\"$lt\": " + dice.scalar() + "}";
-        case 3: return "{\"$lte\": " + dice.scalar() + "}";
-        case 4: return "{\"$gt\": " + dice.scalar() + ", \"$lt\": " + dice.scalar() + "}";
-        case 5: return "{\"$in\": [" + random_value(dice, 1) + ", " + dice.scalar() + "]}";
-        case 6: return "{\"$ne\": " + dice.scalar() + "}";
-        case 7: return dice.one_in(2) ? "{\"$exists\": true}" : "{\"$exists\": false}";
-        case 8: return "{\"$elemMatch\": {\"$gte\": " + dice.scalar() + ", \"$lte\": " + dice.scalar() + "}}";
-        case 9: return "{\"$elemMatch\": {\"b\": " + dice.scalar() + ", \"c\": " + dice.scalar() + "}}";
-        case 10: return "{\"$all\": [" + dice.scalar() + ", " + dice.scalar() + "]}";
-        case 11: return dice.one_in(2) ? "{\"$size\": 1}" : "{\"$type\": \"number\"}";
-        case 12: return dice.one_in(2) ? "{\"$not\": {\"$gt\": 1}}" : "{\"$mod\": [2, 0]}";
-        default: return random_value(dice, 2);
+        case 0:
+            return "{\"$gt\": " + dice.scalar() + "}";
+        case 1:
+            return "{\"$gte\": " + dice.scalar() + "}";
+        case 2:
+            return "{\"$lt\": " + dice.scalar() + "}";
+        case 3:
+            return "{\"$lte\": " + dice.scalar() + "}";
+        case 4:
+            return "{\"$gt\": " + dice.scalar() + ", \"$lt\": " + dice.scalar() + "}";
+        case 5:
+            return "{\"$in\": [" + random_value(dice, 1) + ", " + dice.scalar() + "]}";
+        case 6:
+            return "{\"$ne\": " + dice.scalar() + "}";
+        case 7:
+            return dice.one_in(2) ? "{\"$exists\": true}" : "{\"$exists\": false}";
+        case 8:
+            return "{\"$elemMatch\": {\"$gte\": " + dice.scalar() + ", \"$lte\": " + dice.scalar() +
+                   "}}";
+        case 9:
+            return "{\"$elemMatch\": {\"b\": " + dice.scalar() + ", \"c\": " + dice.scalar() + "}}";
+        case 10:
+            return "{\"$all\": [" + dice.scalar() + ", " + dice.scalar() + "]}";
+        case 11:
+            return dice.one_in(2) ? "{\"$size\": 1}" : "{\"$type\": \"number\"}";
+        case 12:
+            return dice.one_in(2) ? "{\"$not\": {\"$gt\": 1}}" : "{\"$mod\": [2, 0]}";
+        default:
+            return random_value(dice, 2);
     }
 }
 
@@ -168,7 +209,8 @@ std::string random_filter(Dice& dice, int depth) {
         if (i > 0) json += ", ";
         if (depth > 0 && dice.one_in(6)) {
             const char* const groups[] = {"$or", "$and", "$nor"};
-            json += "\"" + dice.pick(groups) + "\": [" + random_filter(dice, depth - 1) + ", " + random_filter(dice, depth - 1) + "]";
+            json += "\"" + dice.pick(groups) + "\": [" + random_filter(dice, depth - 1) + ", " +
+                    random_filter(dice, depth - 1) + "]";
         } else {
             json += "\"" + dice.path() + "\": " + random_condition(dice);
         }
@@ -183,7 +225,8 @@ std::string random_pattern(Dice& dice) {
     for (int i = 0; i < count; ++i) {
         const std::string path = dice.path();
         if (!used.insert(path).second) continue;
-        json += (used.size() > 1 ? ", " : "") + ("\"" + path + "\": ") + (dice.one_in(3) ? "-1" : "1");
+        json +=
+            (used.size() > 1 ? ", " : "") + ("\"" + path + "\": ") + (dice.one_in(3) ? "-1" : "1");
     }
     return json + "}";
 }
@@ -194,8 +237,12 @@ std::optional<MemoryIndex> random_index(Dice& dice, const std::vector<bson::Docu
     info.pattern = IndexKeyPattern::parse(from(random_pattern(dice))).value_or_throw();
     info.sparse = dice.one_in(4);
     if (!info.sparse && dice.one_in(4)) {
-        const char* const filters[] = {R"({"a": {"$exists": true}})", R"({"b": {"$gt": 1}})", R"({"c": 2})", R"({"a": {"$lte": "b"}})",
-                                       R"({"$or": [{"a": 1}, {"b": "a"}]})", R"({"a.b": {"$in": [1, 2]}})"};
+        const char* const filters[] = {R"({"a": {"$exists": true}})",
+                                       R"({"b": {"$gt": 1}})",
+                                       R"({"c": 2})",
+                                       R"({"a": {"$lte": "b"}})",
+                                       R"({"$or": [{"a": 1}, {"b": "a"}]})",
+                                       R"({"a.b": {"$in": [1, 2]}})"};
         info.partial_filter = Matcher::parse(from(dice.pick(filters))).value_or_throw();
     }
     for (const bson::Document& d : documents) {
@@ -233,7 +280,8 @@ std::string difference(unsigned seed, int* index_scans, int* index_sorts) {
         const Executed got = execute(plan, indexes, documents, matcher);
         std::string where = filter + " sort " + order;
         if (plan.kind == Plan::Kind::IndexScan) {
-            where += " index " + text(known[plan.index].pattern.to_document()) + (known[plan.index].sparse ? " sparse" : "") +
+            where += " index " + text(known[plan.index].pattern.to_document()) +
+                     (known[plan.index].sparse ? " sparse" : "") +
                      (plan.multikey ? " multikey" : "");
         }
         if (got.repeated) return "a document twice: " + where;
@@ -241,7 +289,8 @@ std::string difference(unsigned seed, int* index_scans, int* index_sorts) {
         std::sort(in_order.begin(), in_order.end());
         if (in_order != wanted) {
             for (const std::size_t i : wanted) {
-                if (std::find(in_order.begin(), in_order.end(), i) == in_order.end()) return "lost " + text(documents[i]) + " by " + where;
+                if (std::find(in_order.begin(), in_order.end(), i) == in_order.end())
+                    return "lost " + text(documents[i]) + " by " + where;
             }
             return "extra documents by " + where;
         }
@@ -249,7 +298,8 @@ std::string difference(unsigned seed, int* index_scans, int* index_sorts) {
         for (std::size_t i = 1; i < got.documents.size(); ++i) {
             const auto& a = documents[got.documents[i - 1]];
             const auto& b = documents[got.documents[i]];
-            if (sort.compare(a, b).value_or_throw() > 0) return "order of " + text(a) + " and " + text(b) + " by " + where;
+            if (sort.compare(a, b).value_or_throw() > 0)
+                return "order of " + text(a) + " and " + text(b) + " by " + where;
         }
     }
     return {};
@@ -284,23 +334,33 @@ std::vector<IndexInfo> indexes_of(const std::vector<NamedIndex>& list) {
         info.pattern = IndexKeyPattern::parse(from(n.pattern)).value_or_throw();
         info.sparse = n.sparse;
         info.multikey = n.multikey;
-        if (n.partial != nullptr) info.partial_filter = Matcher::parse(from(n.partial)).value_or_throw();
+        if (n.partial != nullptr)
+            info.partial_filter = Matcher::parse(from(n.partial)).value_or_throw();
         result.push_back(std::move(info));
     }
     return result;
 }
 
 /// "index 2 ranges sorted backwards", "scan", "id", "nothing".
-std::string plan_text(const std::vector<IndexInfo>& indexes, const char* filter, const char* order = "{}", const Hint* hint = nullptr) {
+std::string plan_text(const std::vector<IndexInfo>& indexes, const char* filter,
+                      const char* order = "{}", const Hint* hint = nullptr) {
     const auto sort = SortSpec::parse(from(order)).value_or_throw();
     const auto made = plan(Matcher::parse(from(filter)).value_or_throw(), &sort, indexes, hint);
     if (!made) return "error " + outcome_code(made);
     std::string result;
     switch (made->kind) {
-        case Plan::Kind::CollectionScan: result = "scan"; break;
-        case Plan::Kind::IdLookup: result = "id"; break;
-        case Plan::Kind::Nothing: result = "nothing"; break;
-        case Plan::Kind::IndexScan: result = indexes[made->index].name + " " + std::to_string(made->ranges.size()); break;
+        case Plan::Kind::CollectionScan:
+            result = "scan";
+            break;
+        case Plan::Kind::IdLookup:
+            result = "id";
+            break;
+        case Plan::Kind::Nothing:
+            result = "nothing";
+            break;
+        case Plan::Kind::IndexScan:
+            result = indexes[made->index].name + " " + std::to_string(made->ranges.size());
+            break;
     }
     if (made->provides_sort && !sort.empty()) result += " sorted";
     if (made->reverse) result += " backwards";
@@ -308,7 +368,10 @@ std::string plan_text(const std::vector<IndexInfo>& indexes, const char* filter,
 }
 
 TEST(Planner, PicksTheNarrowestIndex) {
-    const auto indexes = indexes_of({{"_id_", R"({"_id": 1})"}, {"a", R"({"a": 1})"}, {"a_b", R"({"a": 1, "b": -1})"}, {"c", R"({"c": 1})"}});
+    const auto indexes = indexes_of({{"_id_", R"({"_id": 1})"},
+                                     {"a", R"({"a": 1})"},
+                                     {"a_b", R"({"a": 1, "b": -1})"},
+                                     {"c", R"({"c": 1})"}});
     EXPECT_EQ(plan_text(indexes, R"({})"), "scan");
     EXPECT_EQ(plan_text(indexes, R"({"_id": 5, "a": 1})"), "id");
     EXPECT_EQ(plan_text(indexes, R"({"_id": {"$gt": 5}})"), "_id_ 1");
@@ -335,14 +398,17 @@ TEST(Planner, SortsByIndexForwardsAndBackwards) {
     EXPECT_EQ(plan_text(indexes, "{}", R"({"a": 1})"), "a_b 1 sorted");
     EXPECT_EQ(plan_text(indexes, R"({"a": 5})", R"({"b": 1})"), "a_b 1 sorted backwards");
     EXPECT_EQ(plan_text(indexes, R"({"a": {"$in": [5, 6]}})", R"({"b": 1})"), "a_b 2");
-    EXPECT_EQ(plan_text(indexes, R"({"a": {"$in": [5, 6]}})", R"({"a": -1})"), "a_b 2 sorted backwards");
+    EXPECT_EQ(plan_text(indexes, R"({"a": {"$in": [5, 6]}})", R"({"a": -1})"),
+              "a_b 2 sorted backwards");
     EXPECT_EQ(plan_text(indexes, R"({"c": {"$gte": 1, "$lt": 9}})", R"({"c": 1})"), "c 1 sorted");
     EXPECT_EQ(plan_text(indexes, R"({"a": 1})", R"({"c": 1})"), "a_b 1");
     EXPECT_EQ(plan_text(indexes, R"({"a": 1})", R"({"$natural": -1})"), "scan sorted backwards");
 }
 
 TEST(Planner, MultikeyIndexesAreReadWithCare) {
-    const auto indexes = indexes_of({{"a", R"({"a": 1})", false, true}, {"x", R"({"x.b": 1, "x.c": 1})", false, true}, {"t_s", R"({"t": 1, "s": 1})", false, true}});
+    const auto indexes = indexes_of({{"a", R"({"a": 1})", false, true},
+                                     {"x", R"({"x.b": 1, "x.c": 1})", false, true},
+                                     {"t_s", R"({"t": 1, "s": 1})", false, true}});
     EXPECT_EQ(plan_text(indexes, R"({"a": {"$gt": 5, "$lt": 3}})"), "a 1");
     EXPECT_EQ(plan_text(indexes, R"({"a": {"$elemMatch": {"$gt": 5, "$lt": 3}}})"), "nothing");
     EXPECT_EQ(plan_text(indexes, R"({"a": {"$gt": 5}})", R"({"a": 1})"), "a 1");
@@ -354,7 +420,8 @@ TEST(Planner, MultikeyIndexesAreReadWithCare) {
 }
 
 TEST(Planner, SparseAndPartialIndexesServeOnlyWhatTheyHold) {
-    const auto indexes = indexes_of({{"s", R"({"s": 1})", true}, {"p", R"({"p": 1})", false, false, R"({"p": {"$gt": 5}})"},
+    const auto indexes = indexes_of({{"s", R"({"s": 1})", true},
+                                     {"p", R"({"p": 1})", false, false, R"({"p": {"$gt": 5}})"},
                                      {"m", R"({"m.a": 1, "m.b": 1})", true, true}});
     EXPECT_EQ(plan_text(indexes, R"({"s": 1})"), "s 1");
     EXPECT_EQ(plan_text(indexes, R"({"s": null})"), "scan");
@@ -373,13 +440,20 @@ TEST(Planner, BoundsTheNumberOfRanges) {
     for (int i = 0; i < 1'500; ++i) list += (i ? ", " : "") + std::to_string(i);
     const auto indexes = indexes_of({{"a", R"({"a": 1})"}, {"b_c", R"({"b": 1, "c": -1})"}});
     EXPECT_EQ(plan_text(indexes, ("{\"a\": {\"$in\": [" + list + "]}}").c_str()), "a 1");
-    EXPECT_EQ(plan_text(indexes, ("{\"b\": {\"$in\": [1, 2]}, \"c\": {\"$in\": [" + list + "]}}").c_str()), "b_c 2");
+    EXPECT_EQ(plan_text(indexes,
+                        ("{\"b\": {\"$in\": [1, 2]}, \"c\": {\"$in\": [" + list + "]}}").c_str()),
+              "b_c 2");
 }
 
 TEST(Planner, ObeysHints) {
-    auto indexes = indexes_of({{"a", R"({"a": 1})"}, {"b", R"({"b": 1})", true}, {"h", R"({"h": 1})"}, {"p", R"({"p": 1})", false, false, R"({"p": 1})"}});
+    auto indexes = indexes_of({{"a", R"({"a": 1})"},
+                               {"b", R"({"b": 1})", true},
+                               {"h", R"({"h": 1})"},
+                               {"p", R"({"p": 1})", false, false, R"({"p": 1})"}});
     indexes[2].hidden = true;
-    const auto hinted = [&](const char* filter, Hint hint) { return plan_text(indexes, filter, "{}", &hint); };
+    const auto hinted = [&](const char* filter, Hint hint) {
+        return plan_text(indexes, filter, "{}", &hint);
+    };
     EXPECT_EQ(hinted(R"({"a": 1})", {"b", {}}), "b 1");
     EXPECT_EQ(hinted(R"({"_id": 1})", {"", from(R"({"a": 1})")}), "a 1");
     EXPECT_EQ(hinted(R"({"a": 1})", {"", from(R"({"$natural": -1})")}), "scan backwards");
@@ -406,12 +480,14 @@ TEST(Planner, UndefinedIsFoundAsNull) {
     const auto matcher = Matcher::parse(from(R"({"a": null})")).value_or_throw();
     const auto made = plan(matcher, nullptr, infos(indexes)).value_or_throw();
     ASSERT_EQ(made.kind, Plan::Kind::IndexScan);
-    EXPECT_EQ(execute(made, indexes, documents, matcher).documents, (std::vector<std::size_t>{0, 1}));
+    EXPECT_EQ(execute(made, indexes, documents, matcher).documents,
+              (std::vector<std::size_t>{0, 1}));
 }
 
 TEST(Implies, SeesWhatIsCertainOnly) {
     const auto implied = [](const char* query, const char* condition) {
-        return implies(Matcher::parse(from(query)).value_or_throw(), Matcher::parse(from(condition)).value_or_throw());
+        return implies(Matcher::parse(from(query)).value_or_throw(),
+                       Matcher::parse(from(condition)).value_or_throw());
     };
     EXPECT_TRUE(implied(R"({"a": 1, "b": 2})", R"({"a": 1})"));
     EXPECT_TRUE(implied(R"({"a": 1})", R"({})"));

@@ -25,7 +25,8 @@ struct Slice {
 
     void write(bson::Builder& b, std::string_view key, bson::DocumentView array) const {
         const auto size = static_cast<std::int64_t>(array.count());
-        const std::int64_t from = skip >= 0 ? std::min(skip, size) : std::max<std::int64_t>(0, size + skip);
+        const std::int64_t from =
+            skip >= 0 ? std::min(skip, size) : std::max<std::int64_t>(0, size + skip);
         const std::int64_t to = count > size - from ? size : from + count;
         b.open_array(key);
         std::int64_t at = 0;
@@ -62,11 +63,15 @@ struct ProjectionParse {
         ProjectionNode* node = &root;
         for (std::size_t i = 0; i < path.size(); ++i) {
             if (node != &root && node->action != ProjectionNode::Action::Branch) {
-                return Error(ErrorCode::Location31249,
-                             fmt::format("Path collision at {} remaining portion {}", path.dotted(), path.dotted().substr(path.dotted().size() - rest_size(path, i))));
+                return Error(
+                    ErrorCode::Location31249,
+                    fmt::format("Path collision at {} remaining portion {}", path.dotted(),
+                                path.dotted().substr(path.dotted().size() - rest_size(path, i))));
             }
             auto [it, fresh] = node->children.try_emplace(path[i]);
-            if (i + 1 == path.size() && !fresh) return Error(ErrorCode::Location31250, fmt::format("Path collision at {}", path.dotted()));
+            if (i + 1 == path.size() && !fresh)
+                return Error(ErrorCode::Location31250,
+                             fmt::format("Path collision at {}", path.dotted()));
             node = &it->second;
         }
         return node;
@@ -75,14 +80,24 @@ struct ProjectionParse {
     Result<void> field(std::string_view dotted, ValueView value) {
         ANGELIA_TRY_ASSIGN(const FieldPath path, FieldPath::parse(dotted));
         for (const std::string& part : path.parts()) {
-            if (part.empty()) return Error(ErrorCode::Location40353, fmt::format("FieldPath must not have an empty part: '{}'", dotted));
-            if (part == "$") return Error(ErrorCode::NotImplemented, fmt::format("positional projection is not supported yet: '{}'", dotted));
-            if (part[0] == '$') return Error(ErrorCode::Location16410, fmt::format("FieldPath field names may not start with '$': '{}'", dotted));
+            if (part.empty())
+                return Error(ErrorCode::Location40353,
+                             fmt::format("FieldPath must not have an empty part: '{}'", dotted));
+            if (part == "$")
+                return Error(
+                    ErrorCode::NotImplemented,
+                    fmt::format("positional projection is not supported yet: '{}'", dotted));
+            if (part[0] == '$')
+                return Error(
+                    ErrorCode::Location16410,
+                    fmt::format("FieldPath field names may not start with '$': '{}'", dotted));
         }
         if (const auto document = value.get_document()) return sub_document(path, *document);
         if (!value.is_number() && !value.is(Type::Bool)) {
-            return Error(ErrorCode::NotImplemented, fmt::format("computed fields are not supported yet: '{}' is a {}; use 1 or 0", dotted,
-                                                                bson::type_alias(value.type())));
+            return Error(
+                ErrorCode::NotImplemented,
+                fmt::format("computed fields are not supported yet: '{}' is a {}; use 1 or 0",
+                            dotted, bson::type_alias(value.type())));
         }
         return in_or_out(path, value.truthy());
     }
@@ -93,10 +108,14 @@ struct ProjectionParse {
         } else {
             if (!inclusion) inclusion = in;
             if (*inclusion && !in) {
-                return Error(ErrorCode::Location31254, fmt::format("Cannot do exclusion on field {} in inclusion projection", path.dotted()));
+                return Error(ErrorCode::Location31254,
+                             fmt::format("Cannot do exclusion on field {} in inclusion projection",
+                                         path.dotted()));
             }
             if (!*inclusion && in) {
-                return Error(ErrorCode::Location31253, fmt::format("Cannot do inclusion on field {} in exclusion projection", path.dotted()));
+                return Error(ErrorCode::Location31253,
+                             fmt::format("Cannot do inclusion on field {} in exclusion projection",
+                                         path.dotted()));
             }
         }
         ANGELIA_TRY_ASSIGN(ProjectionNode * node, add(path));
@@ -106,18 +125,26 @@ struct ProjectionParse {
 
     Result<void> sub_document(const FieldPath& path, bson::DocumentView document) {
         if (document.empty()) {
-            return Error(ErrorCode::Location51270,
-                         fmt::format("An empty sub-projection is not a valid value. Found empty object at path '{}'", path.dotted()));
+            return Error(
+                ErrorCode::Location51270,
+                fmt::format(
+                    "An empty sub-projection is not a valid value. Found empty object at path '{}'",
+                    path.dotted()));
         }
         const bson::Element first = *document.begin();
         if (!first.key.starts_with('$')) {
-            for (const bson::Element& e : document) ANGELIA_TRY(field(path.dotted() + "." + std::string(e.key), e.value));
+            for (const bson::Element& e : document)
+                ANGELIA_TRY(field(path.dotted() + "." + std::string(e.key), e.value));
             return {};
         }
         const bool single = document.count() == 1;
-        if (single && use == ProjectionUse::Find && first.key == "$slice") return slice(path, first.value);
-        if (single && use == ProjectionUse::Find && first.key == "$elemMatch") return elem_match(path, first.value);
-        return Error(ErrorCode::NotImplemented, fmt::format("the expression {} for field '{}' is not supported yet", first.key, path.dotted()));
+        if (single && use == ProjectionUse::Find && first.key == "$slice")
+            return slice(path, first.value);
+        if (single && use == ProjectionUse::Find && first.key == "$elemMatch")
+            return elem_match(path, first.value);
+        return Error(ErrorCode::NotImplemented,
+                     fmt::format("the expression {} for field '{}' is not supported yet", first.key,
+                                 path.dotted()));
     }
 
     Result<void> slice(const FieldPath& path, ValueView operand) {
@@ -134,7 +161,8 @@ struct ProjectionParse {
         } else {
             const auto number = whole_number(operand);
             if (!number) return bad_slice();
-            s = *number >= 0 ? Slice{0, *number} : Slice{*number, std::numeric_limits<std::int64_t>::max()};
+            s = *number >= 0 ? Slice{0, *number}
+                             : Slice{*number, std::numeric_limits<std::int64_t>::max()};
         }
         ANGELIA_TRY_ASSIGN(ProjectionNode * node, add(path));
         node->action = ProjectionNode::Action::Slice;
@@ -143,9 +171,14 @@ struct ProjectionParse {
     }
 
     Result<void> elem_match(const FieldPath& path, ValueView operand) {
-        if (path.size() > 1) return Error(ErrorCode::BadValue, fmt::format("Cannot use $elemMatch projection on a nested field: '{}'", path.dotted()));
-        if (!operand.is(Type::Document)) return Error(ErrorCode::BadValue, "elemMatch: Invalid argument, object required");
-        ANGELIA_TRY_ASSIGN(Matcher matcher, Matcher::parse(bson::make("", bson::make("$elemMatch", operand))));
+        if (path.size() > 1)
+            return Error(ErrorCode::BadValue,
+                         fmt::format("Cannot use $elemMatch projection on a nested field: '{}'",
+                                     path.dotted()));
+        if (!operand.is(Type::Document))
+            return Error(ErrorCode::BadValue, "elemMatch: Invalid argument, object required");
+        ANGELIA_TRY_ASSIGN(Matcher matcher,
+                           Matcher::parse(bson::make("", bson::make("$elemMatch", operand))));
         ANGELIA_TRY_ASSIGN(ProjectionNode * node, add(path));
         node->action = ProjectionNode::Action::ElemMatch;
         node->elem_match = std::move(matcher);
@@ -155,16 +188,19 @@ struct ProjectionParse {
 
     static std::size_t rest_size(const FieldPath& path, std::size_t from) {
         std::size_t size = 0;
-        for (std::size_t i = from; i < path.size(); ++i) size += path[i].size() + (i > from ? 1 : 0);
+        for (std::size_t i = from; i < path.size(); ++i)
+            size += path[i].size() + (i > from ? 1 : 0);
         return size;
     }
     /// Numbers beyond int64 mean "as many as there are", as does any other huge one.
     static std::optional<std::int64_t> whole_number(ValueView v) {
-        if (const auto exact = v.to_int64()) return std::max(*exact, -std::numeric_limits<std::int64_t>::max());
+        if (const auto exact = v.to_int64())
+            return std::max(*exact, -std::numeric_limits<std::int64_t>::max());
         return std::nullopt;
     }
     static Error bad_slice() {
-        return {ErrorCode::BadValue, "$slice needs an integer, or [skip, count] with a positive count"};
+        return {ErrorCode::BadValue,
+                "$slice needs an integer, or [skip, count] with a positive count"};
     }
 };
 
@@ -179,11 +215,13 @@ struct Projection::State {
     bool identity = false;
 
     void document(bson::Builder& b, bson::DocumentView document, const ProjectionNode& node) const;
-    void value(bson::Builder& b, std::string_view key, ValueView value, const ProjectionNode& node, bool in_array) const;
+    void value(bson::Builder& b, std::string_view key, ValueView value, const ProjectionNode& node,
+               bool in_array) const;
     void elem_matches(bson::Builder& b, bson::DocumentView document) const;
 };
 
-void Projection::State::document(bson::Builder& b, bson::DocumentView document, const ProjectionNode& node) const {
+void Projection::State::document(bson::Builder& b, bson::DocumentView document,
+                                 const ProjectionNode& node) const {
     for (const bson::Element& e : document) {
         const ProjectionNode* child = node.child(e.key);
         if (child == nullptr) {
@@ -191,9 +229,12 @@ void Projection::State::document(bson::Builder& b, bson::DocumentView document, 
             continue;
         }
         switch (child->action) {
-            case ProjectionNode::Action::Include: b.add(e.key, e.value); break;
+            case ProjectionNode::Action::Include:
+                b.add(e.key, e.value);
+                break;
             case ProjectionNode::Action::Exclude:
-            case ProjectionNode::Action::ElemMatch: break;
+            case ProjectionNode::Action::ElemMatch:
+                break;
             case ProjectionNode::Action::Slice:
                 if (e.value.is(Type::Array)) {
                     child->slice.write(b, e.key, e.value.as_document());
@@ -201,13 +242,16 @@ void Projection::State::document(bson::Builder& b, bson::DocumentView document, 
                     b.add(e.key, e.value);
                 }
                 break;
-            case ProjectionNode::Action::Branch: value(b, e.key, e.value, *child, false); break;
+            case ProjectionNode::Action::Branch:
+                value(b, e.key, e.value, *child, false);
+                break;
         }
     }
 }
 
 /// A value on the way of longer paths.
-void Projection::State::value(bson::Builder& b, std::string_view key, ValueView v, const ProjectionNode& node, bool in_array) const {
+void Projection::State::value(bson::Builder& b, std::string_view key, ValueView v,
+                              const ProjectionNode& node, bool in_array) const {
     const auto add_as = [&](auto&& with_key, auto&& in_list) { in_array ? in_list() : with_key(); };
     if (v.is(Type::Document)) {
         add_as([&] { b.open(key); }, [&] { b.push_document(); });
@@ -248,7 +292,9 @@ Projection::Projection() {
 Result<Projection> Projection::parse(bson::DocumentView specification, ProjectionUse use) {
     if (specification.empty()) {
         if (use == ProjectionUse::Find) return Projection();
-        return Error(ErrorCode::Location51272, "Invalid $project :: caused by :: projection specification must have at least one field");
+        return Error(ErrorCode::Location51272,
+                     "Invalid $project :: caused by :: projection specification must have at least "
+                     "one field");
     }
     ProjectionParse parse;
     parse.use = use;
@@ -256,7 +302,8 @@ Result<Projection> Projection::parse(bson::DocumentView specification, Projectio
     auto state = std::make_shared<State>();
     state->inclusion = parse.inclusion.value_or(parse.has_elem_match || parse.id.value_or(false));
     // Only $slice beside {_id: 1}: everything is shown.
-    const bool only_slices = !parse.inclusion && !parse.has_elem_match && parse.root.children.size() > 1;
+    const bool only_slices =
+        !parse.inclusion && !parse.has_elem_match && parse.root.children.size() > 1;
     if (only_slices) state->inclusion = false;
     state->root = std::move(parse.root);
     if (state->inclusion && !parse.id && state->root.child("_id") == nullptr) {

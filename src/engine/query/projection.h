@@ -18,9 +18,11 @@ class Projection {
   public:
     /// Shows everything.
     Projection();
-    /// Errors: Location31253/31254 (inclusion and exclusion mixed), Location31249/31250 (path collision), BadValue, NotImplemented
-    /// (computed fields, positional). Source: MongoDB manual, "Project Fields to Return".
-    static Result<Projection> parse(bson::DocumentView specification, ProjectionUse use = ProjectionUse::Find);
+    /// Errors: Location31253/31254 (inclusion and exclusion mixed), Location31249/31250 (path
+    /// collision), BadValue, NotImplemented (computed fields, positional). Source: MongoDB manual,
+    /// "Project Fields to Return".
+    static Result<Projection> parse(bson::DocumentView specification,
+                                    ProjectionUse use = ProjectionUse::Find);
 
     bson::Document apply(bson::DocumentView document) const;
     /// True when apply() would copy the document unchanged.

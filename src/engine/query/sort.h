@@ -13,13 +13,15 @@
 
 namespace angelia::engine::query {
 
-inline constexpr std::size_t kSortKeysMax = 32;                          // MongoDB limit
-inline constexpr std::size_t kSortBytesMax = std::size_t{100} << 20;     // MongoDB limit for a blocking sort without disk use
+inline constexpr std::size_t kSortKeysMax = 32;  // MongoDB limit
+inline constexpr std::size_t kSortBytesMax =
+    std::size_t{100} << 20;  // MongoDB limit for a blocking sort without disk use
 
 /// {field: 1 | -1, ...} or {$natural: ±1}. Immutable. Threads: safe.
 class SortSpec {
   public:
-    /// An empty specification is legal and means no order. Errors: BadValue, NotImplemented ($meta).
+    /// An empty specification is legal and means no order. Errors: BadValue, NotImplemented
+    /// ($meta).
     static Result<SortSpec> parse(bson::DocumentView specification);
 
     bool empty() const noexcept { return pattern_.fields.empty() && natural_ == 0; }
@@ -27,8 +29,9 @@ class SortSpec {
     int natural() const noexcept { return natural_; }
     const IndexKeyPattern& pattern() const noexcept { return pattern_; }
 
-    /// Bytes whose memcmp order is the order of documents under this specification. Array fields count with the element that sorts first.
-    /// Errors: BadValue (two fields of the specification lead through different arrays).
+    /// Bytes whose memcmp order is the order of documents under this specification. Array fields
+    /// count with the element that sorts first. Errors: BadValue (two fields of the specification
+    /// lead through different arrays).
     Result<std::string> sort_key(bson::DocumentView document) const;
     /// <0, 0, >0.
     Result<int> compare(bson::DocumentView a, bson::DocumentView b) const;
@@ -38,11 +41,12 @@ class SortSpec {
     int natural_ = 0;
 };
 
-/// Takes documents in any order, gives them back sorted; equal keys keep the order of adding. With a limit it keeps only the best `limit`.
-/// Not thread-safe.
+/// Takes documents in any order, gives them back sorted; equal keys keep the order of adding. With
+/// a limit it keeps only the best `limit`. Not thread-safe.
 class Sorter {
   public:
-    explicit Sorter(const SortSpec& specification, std::optional<std::uint64_t> limit = std::nullopt,
+    explicit Sorter(const SortSpec& specification,
+                    std::optional<std::uint64_t> limit = std::nullopt,
                     std::size_t bytes_max = kSortBytesMax);
 
     /// Errors: QueryExceededMemoryLimitNoDiskUseAllowed, and those of sort_key.

@@ -14,7 +14,10 @@ using testing_support::outcome_code;
 using testing_support::text;
 
 int compared(const char* specification, const char* a, const char* b) {
-    const int order = SortSpec::parse(from(specification)).value_or_throw().compare(from(a), from(b)).value_or_throw();
+    const int order = SortSpec::parse(from(specification))
+                          .value_or_throw()
+                          .compare(from(a), from(b))
+                          .value_or_throw();
     return (order > 0) - (order < 0);
 }
 
@@ -27,12 +30,15 @@ TEST(SortSpec, ComparesByItsKeys) {
     EXPECT_EQ(compared(R"({"a": 1})", R"({"a": [9, 1]})", R"({"a": [2, 3]})"), -1);
     EXPECT_EQ(compared(R"({"a": -1})", R"({"a": [9, 1]})", R"({"a": [2, 3]})"), -1);
     EXPECT_EQ(compared(R"({"a": 1})", R"({"a": 5})", R"({"a": "x"})"), -1);
-    EXPECT_EQ(compared(R"({"a.b": 1})", R"({"a": [{"b": 3}, {"b": 0}]})", R"({"a": {"b": 1}})"), -1);
+    EXPECT_EQ(compared(R"({"a.b": 1})", R"({"a": [{"b": 3}, {"b": 0}]})", R"({"a": {"b": 1}})"),
+              -1);
     EXPECT_EQ(compared(R"({})", R"({"a": 1})", R"({"a": 2})"), 0);
 }
 
 TEST(SortSpec, RefusesWhatIsNoOrder) {
-    const auto code = [](const char* specification) { return outcome_code(SortSpec::parse(from(specification))); };
+    const auto code = [](const char* specification) {
+        return outcome_code(SortSpec::parse(from(specification)));
+    };
     EXPECT_EQ(code(R"({"a": 0})"), "2");
     EXPECT_EQ(code(R"({"a": 2})"), "2");
     EXPECT_EQ(code(R"({"a": "x"})"), "2");
@@ -56,7 +62,8 @@ std::string sorted_ids(std::optional<std::uint64_t> limit) {
     }
     sorter.finish();
     std::string result;
-    while (const auto document = sorter.next()) result += std::to_string(document->find("id").as_int32());
+    while (const auto document = sorter.next())
+        result += std::to_string(document->find("id").as_int32());
     return result;
 }
 
@@ -76,7 +83,8 @@ TEST(Sorter, RefusesToGrowBeyondItsBound) {
     EXPECT_LT(added, 10);
     EXPECT_EQ(outcome_code(unlimited.add(bson::make("k", std::int32_t{1}, "f", filler))), "292");
     Sorter limited(SortSpec::parse(from(R"({"k": 1})")).value_or_throw(), 3, 10'000);
-    for (std::int32_t i = 0; i < 100; ++i) ASSERT_TRUE(limited.add(bson::make("k", std::int32_t{100 - i}, "f", filler)));
+    for (std::int32_t i = 0; i < 100; ++i)
+        ASSERT_TRUE(limited.add(bson::make("k", std::int32_t{100 - i}, "f", filler)));
 }
 
 }  // namespace

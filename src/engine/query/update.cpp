@@ -19,28 +19,34 @@ using update::Operation;
 struct Update::State {
     bson::Value source;  ///< operations hold views into it
     bool replacement = false;
-    std::vector<Operation> operations;  ///< in the order of their paths, so that new fields come in that order
+    std::vector<Operation>
+        operations;  ///< in the order of their paths, so that new fields come in that order
     update::ArrayFilters array_filters;
-    bool positional = false;            ///< some path holds `$`, `$[]` or `$[id]`
-    bool may_deepen = true;             ///< false: a result cannot be nested too deep when the document is not
+    bool positional = false;  ///< some path holds `$`, `$[]` or `$[id]`
+    bool may_deepen = true;  ///< false: a result cannot be nested too deep when the document is not
 };
 
 namespace {
 
-Error failed_to_parse(std::string message) { return {ErrorCode::FailedToParse, std::move(message)}; }
+Error failed_to_parse(std::string message) {
+    return {ErrorCode::FailedToParse, std::move(message)};
+}
 
-/// Operators on the same or on nested paths. `touched` is sorted by path_less, so a path stands right before what it leads into.
+/// Operators on the same or on nested paths. `touched` is sorted by path_less, so a path stands
+/// right before what it leads into.
 Result<void> check_conflicts(const std::vector<Operation>& operations) {
     std::vector<const FieldPath*> touched;
     for (const Operation& operation : operations) {
         touched.push_back(&operation.path);
         if (const FieldPath* second = operation.action->second_path()) touched.push_back(second);
     }
-    std::sort(touched.begin(), touched.end(), [](const FieldPath* a, const FieldPath* b) { return path_less(*a, *b); });
+    std::sort(touched.begin(), touched.end(),
+              [](const FieldPath* a, const FieldPath* b) { return path_less(*a, *b); });
     for (std::size_t i = 1; i < touched.size(); ++i) {
         if (!touched[i - 1]->is_prefix_of(*touched[i])) continue;
-        return Error(ErrorCode::ConflictingUpdateOperators, fmt::format("Updating the path '{}' would create a conflict at '{}'",
-                                                                        touched[i]->dotted(), touched[i - 1]->dotted()));
+        return Error(ErrorCode::ConflictingUpdateOperators,
+                     fmt::format("Updating the path '{}' would create a conflict at '{}'",
+                                 touched[i]->dotted(), touched[i - 1]->dotted()));
     }
     return {};
 }
@@ -48,13 +54,17 @@ Result<void> check_conflicts(const std::vector<Operation>& operations) {
 Result<void> parse_operator(const bson::Element& e, std::vector<Operation>& operations) {
     const update::OperatorEntry* entry = update::find_operator(e.key);
     if (entry == nullptr) {
-        return failed_to_parse(fmt::format("Unknown modifier: {}. Expected a valid update modifier or pipeline-style update specified as an array",
-                                           e.key));
+        return failed_to_parse(
+            fmt::format("Unknown modifier: {}. Expected a valid update modifier or pipeline-style "
+                        "update specified as an array",
+                        e.key));
     }
     const auto fields = e.value.get_document();
     if (!fields) {
-        return failed_to_parse(fmt::format("Modifiers operate on fields but we found type {} instead. For example: {{$mod: {{<field>: ...}}}} not {}",
-                                           bson::type_alias(e.value.type()), update::element_text(e.key, e.value)));
+        return failed_to_parse(
+            fmt::format("Modifiers operate on fields but we found type {} instead. For example: "
+                        "{{$mod: {{<field>: ...}}}} not {}",
+                        bson::type_alias(e.value.type()), update::element_text(e.key, e.value)));
     }
     for (const bson::Element& field : *fields) {
         ANGELIA_TRY_ASSIGN(Operation operation, entry->parse({e.key, field.key, field.value}));
@@ -72,28 +82,35 @@ int nesting_of(bson::DocumentView document) {
     return deepest + 1;
 }
 
-/// Can an operation put something deeper than a document may be? `update`: what it takes its values from.
+/// Can an operation put something deeper than a document may be? `update`: what it takes its values
+/// from.
 bool may_nest_too_deep(const std::vector<Operation>& operations, bson::DocumentView update) {
     const int deepest_value = nesting_of(update);
     return std::any_of(operations.begin(), operations.end(), [&](const Operation& o) {
-        return !o.action->keeps_depth() || static_cast<int>(o.path.size()) + deepest_value > bson::kNestingMax;
+        return !o.action->keeps_depth() ||
+               static_cast<int>(o.path.size()) + deepest_value > bson::kNestingMax;
     });
 }
 
 Result<void> check_result(const bson::Document& document, bool may_deepen) {
     if (document.size_bytes() > bson::kDocumentBytesInternalMax) {
         return Error(ErrorCode::BSONObjectTooLarge,
-                     fmt::format("Resulting document after update is larger than {}: {} bytes", bson::kDocumentBytesInternalMax,
-                                 document.size_bytes()));
+                     fmt::format("Resulting document after update is larger than {}: {} bytes",
+                                 bson::kDocumentBytesInternalMax, document.size_bytes()));
     }
     if (may_deepen && nesting_of(document.view()) > bson::kNestingMax) {
-        return Error(ErrorCode::Overflow, fmt::format("Resulting document after update is nested deeper than {} levels", bson::kNestingMax));
+        return Error(ErrorCode::Overflow,
+                     fmt::format("Resulting document after update is nested deeper than {} levels",
+                                 bson::kNestingMax));
     }
     return {};
 }
 
 Error immutable_id(std::string_view path) {
-    return {ErrorCode::ImmutableField, fmt::format("Performing an update on the path '{}' would modify the immutable field '_id'", path)};
+    return {
+        ErrorCode::ImmutableField,
+        fmt::format("Performing an update on the path '{}' would modify the immutable field '_id'",
+                    path)};
 }
 
 /// `fields` with `id` put first, in the place of any _id it has.
@@ -106,12 +123,14 @@ bson::Document with_id_first(bson::DocumentView fields, ValueView id) {
     return b.take();
 }
 
-Result<UpdateOutcome> apply_replacement(bson::DocumentView document, bson::DocumentView replacement) {
+Result<UpdateOutcome> apply_replacement(bson::DocumentView document,
+                                        bson::DocumentView replacement) {
     const ValueView old_id = document.find("_id");
     const ValueView new_id = replacement.find("_id");
     if (!old_id.is_missing() && !new_id.is_missing() && !bson::equal(old_id, new_id)) {
         return Error(ErrorCode::ImmutableField,
-                     fmt::format("After applying the update, the (immutable) field '_id' was found to have been altered to {}",
+                     fmt::format("After applying the update, the (immutable) field '_id' was found "
+                                 "to have been altered to {}",
                                  update::element_text("_id", new_id)));
     }
     const ValueView id = old_id.is_missing() ? new_id : old_id;
@@ -129,7 +148,8 @@ struct Step {
 };
 
 /// The steps of an update whose paths are plain, in path order.
-std::vector<Step> plain_steps(const std::vector<Operation>& operations, const ApplyContext& context) {
+std::vector<Step> plain_steps(const std::vector<Operation>& operations,
+                              const ApplyContext& context) {
     std::vector<Step> steps;
     for (const Operation& operation : operations) {
         if (operation.only_on_insert && !context.is_insert) continue;
@@ -138,9 +158,13 @@ std::vector<Step> plain_steps(const std::vector<Operation>& operations, const Ap
     return steps;
 }
 
-/// The steps of an update with positional paths, which mean something else in each document. `resolved` keeps the paths.
-Result<std::vector<Step>> resolve_steps(bson::DocumentView document, const std::vector<Operation>& operations, const update::ArrayFilters& filters,
-                                        const ApplyContext& context, std::deque<FieldPath>& resolved) {
+/// The steps of an update with positional paths, which mean something else in each document.
+/// `resolved` keeps the paths.
+Result<std::vector<Step>> resolve_steps(bson::DocumentView document,
+                                        const std::vector<Operation>& operations,
+                                        const update::ArrayFilters& filters,
+                                        const ApplyContext& context,
+                                        std::deque<FieldPath>& resolved) {
     std::vector<Step> steps;
     for (const Operation& operation : operations) {
         if (operation.only_on_insert && !context.is_insert) continue;
@@ -148,21 +172,25 @@ Result<std::vector<Step>> resolve_steps(bson::DocumentView document, const std::
             steps.push_back({&operation.path, operation.action.get()});
             continue;
         }
-        ANGELIA_TRY_ASSIGN(auto paths, update::resolve_path(operation.path, document, filters, context.query));
+        ANGELIA_TRY_ASSIGN(auto paths,
+                           update::resolve_path(operation.path, document, filters, context.query));
         for (FieldPath& path : paths) {
             resolved.push_back(std::move(path));
             steps.push_back({&resolved.back(), operation.action.get()});
         }
     }
-    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return path_less(*a.path, *b.path); });
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const Step& a, const Step& b) { return path_less(*a.path, *b.path); });
     for (std::size_t i = 1; i < steps.size(); ++i) {
         if (!steps[i - 1].path->is_prefix_of(*steps[i].path)) continue;
-        return Error(ErrorCode::ConflictingUpdateOperators, fmt::format("Update created a conflict at '{}'", steps[i - 1].path->dotted()));
+        return Error(ErrorCode::ConflictingUpdateOperators,
+                     fmt::format("Update created a conflict at '{}'", steps[i - 1].path->dotted()));
     }
     return steps;
 }
 
-Result<UpdateOutcome> apply_steps(bson::DocumentView document, const std::vector<Step>& steps, bool may_deepen, const ApplyContext& context) {
+Result<UpdateOutcome> apply_steps(bson::DocumentView document, const std::vector<Step>& steps,
+                                  bool may_deepen, const ApplyContext& context) {
     update::EditTree tree(document);
     update::ChangeLog log;
     const ValueView old_id = document.find("_id");
@@ -217,9 +245,13 @@ Result<Update> Update::parse(bson::DocumentView document, const UpdateOptions& o
 }
 
 Result<Update> Update::parse(ValueView source, const UpdateOptions& options) {
-    if (source.is(Type::Array)) return Error(ErrorCode::NotImplemented, "Updates given as an aggregation pipeline are not supported yet");
+    if (source.is(Type::Array))
+        return Error(ErrorCode::NotImplemented,
+                     "Updates given as an aggregation pipeline are not supported yet");
     if (!source.is(Type::Document)) {
-        return failed_to_parse(fmt::format("Update argument must be either an object or an array, not {}", bson::type_alias(source.type())));
+        return failed_to_parse(
+            fmt::format("Update argument must be either an object or an array, not {}",
+                        bson::type_alias(source.type())));
     }
     auto state = std::make_shared<State>();
     state->source = bson::Value(source);
@@ -229,33 +261,46 @@ Result<Update> Update::parse(ValueView source, const UpdateOptions& options) {
     if (!operators) {
         ANGELIA_TRY(state->array_filters.check_use({}, document));
         state->replacement = true;
-        if (options.multi) return failed_to_parse("multi update is not supported for replacement-style update");
+        if (options.multi)
+            return failed_to_parse("multi update is not supported for replacement-style update");
         for (const bson::Element& e : document) {
             if (!e.key.starts_with('$')) continue;
-            return failed_to_parse(fmt::format("The dollar ($) prefixed field '{}' is not allowed in the context of an update's replacement document. "
-                                               "Operators and fields cannot be mixed.", e.key));
+            return failed_to_parse(
+                fmt::format("The dollar ($) prefixed field '{}' is not allowed in the context of "
+                            "an update's replacement document. "
+                            "Operators and fields cannot be mixed.",
+                            e.key));
         }
         return Update(std::move(state));
     }
     for (const bson::Element& e : document) ANGELIA_TRY(parse_operator(e, state->operations));
     ANGELIA_TRY(check_conflicts(state->operations));
     ANGELIA_TRY(state->array_filters.check_use(state->operations, document));
-    state->positional = std::any_of(state->operations.begin(), state->operations.end(), [](const Operation& o) { return update::is_positional(o.path); });
+    state->positional =
+        std::any_of(state->operations.begin(), state->operations.end(),
+                    [](const Operation& o) { return update::is_positional(o.path); });
     state->may_deepen = may_nest_too_deep(state->operations, document);
-    std::stable_sort(state->operations.begin(), state->operations.end(),
-                     [](const Operation& a, const Operation& b) { return path_less(a.path, b.path); });
+    std::stable_sort(
+        state->operations.begin(), state->operations.end(),
+        [](const Operation& a, const Operation& b) { return path_less(a.path, b.path); });
     return Update(std::move(state));
 }
 
-Result<UpdateOutcome> Update::apply(bson::DocumentView document, const ApplyContext& context) const {
-    if (state_->replacement) return apply_replacement(document, state_->source.view().as_document());
-    if (!state_->positional) return apply_steps(document, plain_steps(state_->operations, context), state_->may_deepen, context);
+Result<UpdateOutcome> Update::apply(bson::DocumentView document,
+                                    const ApplyContext& context) const {
+    if (state_->replacement)
+        return apply_replacement(document, state_->source.view().as_document());
+    if (!state_->positional)
+        return apply_steps(document, plain_steps(state_->operations, context), state_->may_deepen,
+                           context);
     std::deque<FieldPath> resolved;  // a deque, so that the steps' pointers stay valid
-    ANGELIA_TRY_ASSIGN(const auto steps, resolve_steps(document, state_->operations, state_->array_filters, context, resolved));
+    ANGELIA_TRY_ASSIGN(const auto steps, resolve_steps(document, state_->operations,
+                                                       state_->array_filters, context, resolved));
     return apply_steps(document, steps, state_->may_deepen, context);
 }
 
-Result<bson::Document> Update::make_upsert(const Matcher& query, const ApplyContext& context) const {
+Result<bson::Document> Update::make_upsert(const Matcher& query,
+                                           const ApplyContext& context) const {
     ANGELIA_TRY_ASSIGN(const bson::Document base, document_from_query(query, state_->replacement));
     ApplyContext insert = context;
     insert.is_insert = true;
@@ -276,12 +321,16 @@ ValueView Update::source() const { return state_->source.view(); }
 
 Result<void> check_id(ValueView id) {
     if (id.is(Type::Array) || id.is(Type::Regex) || id.is(Type::Undefined)) {
-        return Error(ErrorCode::InvalidIdField, fmt::format("The '_id' value cannot be of type {}", bson::type_alias(id.type())));
+        return Error(ErrorCode::InvalidIdField, fmt::format("The '_id' value cannot be of type {}",
+                                                            bson::type_alias(id.type())));
     }
     if (const auto document = id.get_document()) {
         for (const bson::Element& e : *document) {
             if (!e.key.starts_with('$')) continue;
-            return Error(ErrorCode::DollarPrefixedFieldName, fmt::format("The dollar ($) prefixed field '{}' in '_id' is not valid for storage.", e.key));
+            return Error(
+                ErrorCode::DollarPrefixedFieldName,
+                fmt::format("The dollar ($) prefixed field '{}' in '_id' is not valid for storage.",
+                            e.key));
         }
     }
     return {};
@@ -290,7 +339,8 @@ Result<void> check_id(ValueView id) {
 namespace {
 
 bool is_empty_timestamp(const bson::Element& e) {
-    return e.value.is(Type::Timestamp) && e.value.as_timestamp() == bson::Timestamp{} && e.key != "_id";
+    return e.value.is(Type::Timestamp) && e.value.as_timestamp() == bson::Timestamp{} &&
+           e.key != "_id";
 }
 
 }  // namespace
@@ -299,7 +349,8 @@ bool has_empty_timestamp(bson::DocumentView document) {
     return std::any_of(document.begin(), document.end(), is_empty_timestamp);
 }
 
-bson::Document fill_empty_timestamps(bson::DocumentView document, const std::function<bson::Timestamp()>& next) {
+bson::Document fill_empty_timestamps(bson::DocumentView document,
+                                     const std::function<bson::Timestamp()>& next) {
     bson::Builder b;
     for (const bson::Element& e : document) {
         if (is_empty_timestamp(e)) {

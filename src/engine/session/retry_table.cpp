@@ -1,4 +1,5 @@
-// Stored form: "retry/head/<lsid>" = {txn, used, more, s: [{i, n, m, u?, g?}]}, "retry/more/<lsid><number>" = {s: [...]}, "retry/image/<lsid><statement>" = document.
+// Stored form: "retry/head/<lsid>" = {txn, used, more, s: [{i, n, m, u?, g?}]},
+// "retry/more/<lsid><number>" = {s: [...]}, "retry/image/<lsid><statement>" = document.
 #include "engine/session/retry_table.h"
 
 #include "engine/catalog/catalog.h"
@@ -9,12 +10,15 @@ namespace angelia::engine {
 
 namespace {
 
-// The head is rewritten with every batch of its transaction number, so it stays small; further statements go to records of their own.
+// The head is rewritten with every batch of its transaction number, so it stays small; further
+// statements go to records of their own.
 constexpr std::size_t kHeadStatementsMax = 64;
 
 // lsid bytes begin with their length, so no key is a prefix of another session's.
 std::string retry_head_prefix() { return "retry/head/"; }
-std::string retry_head_key(std::string_view lsid) { return retry_head_prefix() + std::string(lsid); }
+std::string retry_head_key(std::string_view lsid) {
+    return retry_head_prefix() + std::string(lsid);
+}
 std::string retry_more_key(std::string_view lsid, std::int32_t number) {
     return "retry/more/" + std::string(lsid) + encode_u32(static_cast<std::uint32_t>(number));
 }
@@ -64,8 +68,11 @@ Result<RetryTable::Session*> RetryTable::load(const storage::Reader& reader, con
         session.head_statements = session.statements.size();
         for (std::int32_t i = 0; i < session.more_records; ++i) {
             std::string more;
-            ANGELIA_TRY_ASSIGN(bool there, reader.get(storage::Family::Meta, retry_more_key(lsid, i), more));
-            if (there) decode_statements(bson::DocumentView{std::string_view(more)}["s"], session.statements);
+            ANGELIA_TRY_ASSIGN(bool there,
+                               reader.get(storage::Family::Meta, retry_more_key(lsid, i), more));
+            if (there)
+                decode_statements(bson::DocumentView{std::string_view(more)}["s"],
+                                  session.statements);
         }
     }
     while (sessions_.size() >= kRetrySessionsCachedMax) {
@@ -81,13 +88,15 @@ Result<void> RetryTable::check(const storage::Reader& reader, const RetryKey& ke
     ANGELIA_TRY_ASSIGN(Session * session, load(reader, key));
     if (key.txn_number < session->txn_number)
         return Error(ErrorCode::TransactionTooOld,
-                     fmt::format("Retryable write with txnNumber {} is prohibited on this session because a newer retryable write with txnNumber {} "
+                     fmt::format("Retryable write with txnNumber {} is prohibited on this session "
+                                 "because a newer retryable write with txnNumber {} "
                                  "has already started on it.",
                                  key.txn_number, session->txn_number));
     return {};
 }
 
-Result<const StatementResult*> RetryTable::find(const storage::Reader& reader, const RetryKey& key, std::int32_t stmt_id) {
+Result<const StatementResult*> RetryTable::find(const storage::Reader& reader, const RetryKey& key,
+                                                std::int32_t stmt_id) {
     ANGELIA_TRY_ASSIGN(Session * session, load(reader, key));
     const StatementResult* found = nullptr;
     if (session->txn_number == key.txn_number) {
@@ -97,21 +106,26 @@ Result<const StatementResult*> RetryTable::find(const storage::Reader& reader, c
     return found;
 }
 
-Result<std::optional<bson::Document>> RetryTable::image(const storage::Reader& reader, const RetryKey& key, std::int32_t stmt_id) {
+Result<std::optional<bson::Document>> RetryTable::image(const storage::Reader& reader,
+                                                        const RetryKey& key, std::int32_t stmt_id) {
     std::string bytes;
-    ANGELIA_TRY_ASSIGN(bool found, reader.get(storage::Family::Meta, retry_image_key(key.lsid.bytes(), stmt_id), bytes));
+    ANGELIA_TRY_ASSIGN(bool found, reader.get(storage::Family::Meta,
+                                              retry_image_key(key.lsid.bytes(), stmt_id), bytes));
     std::optional<bson::Document> image;
     if (found) image = bson::Document::from_trusted_bytes(std::move(bytes));
     return image;
 }
 
-void RetryTable::erase_stored(storage::ApplySection& section, const std::string& lsid, const Session& session) {
+void RetryTable::erase_stored(storage::ApplySection& section, const std::string& lsid,
+                              const Session& session) {
     for (const auto& [stmt_id, s] : session.statements)
         if (s.has_image) section.erase(storage::Family::Meta, retry_image_key(lsid, stmt_id));
-    for (std::int32_t i = 0; i < session.more_records; ++i) section.erase(storage::Family::Meta, retry_more_key(lsid, i));
+    for (std::int32_t i = 0; i < session.more_records; ++i)
+        section.erase(storage::Family::Meta, retry_more_key(lsid, i));
 }
 
-Result<void> RetryTable::record(storage::ApplySection& section, const RetryKey& key, PendingStatements statements, bson::Date now) {
+Result<void> RetryTable::record(storage::ApplySection& section, const RetryKey& key,
+                                PendingStatements statements, bson::Date now) {
     ANGELIA_TRY_ASSIGN(Session * session, load(section, key));
     const std::string lsid(key.lsid.bytes());
     if (session->txn_number != key.txn_number) {
@@ -121,13 +135,17 @@ Result<void> RetryTable::record(storage::ApplySection& section, const RetryKey& 
         session->head_statements = 0;
         session->more_records = 0;
     }
-    for (const auto& [stmt_id, image] : statements.images) section.put(storage::Family::Meta, retry_image_key(lsid, stmt_id), image.bytes());
-    const bool into_head = session->more_records == 0 && session->statements.size() + statements.results.size() <= kHeadStatementsMax;
+    for (const auto& [stmt_id, image] : statements.images)
+        section.put(storage::Family::Meta, retry_image_key(lsid, stmt_id), image.bytes());
+    const bool into_head =
+        session->more_records == 0 &&
+        session->statements.size() + statements.results.size() <= kHeadStatementsMax;
     if (!into_head) {
         bson::Builder more;
         more.open_array("s");
         for (const auto& s : statements.results) encode_statement(more, s);
-        section.put(storage::Family::Meta, retry_more_key(lsid, session->more_records), more.close().take().bytes());
+        section.put(storage::Family::Meta, retry_more_key(lsid, session->more_records),
+                    more.close().take().bytes());
         ++session->more_records;
     }
     // Once there are further records the head keeps the statements it had.
@@ -136,7 +154,10 @@ Result<void> RetryTable::record(storage::ApplySection& section, const RetryKey& 
         for (auto& s : statements.results) session->statements[s.stmt_id] = std::move(s);
         session->head_statements = session->statements.size();
         bson::Builder b;
-        b.add("txn", session->txn_number).add("used", now).add("more", std::int32_t{0}).open_array("s");
+        b.add("txn", session->txn_number)
+            .add("used", now)
+            .add("more", std::int32_t{0})
+            .open_array("s");
         for (const auto& [stmt_id, s] : session->statements) encode_statement(b, s);
         section.put(storage::Family::Meta, retry_head_key(lsid), b.close().take().bytes());
         return {};
@@ -145,7 +166,8 @@ Result<void> RetryTable::record(storage::ApplySection& section, const RetryKey& 
     bson::Builder b;
     b.add("txn", session->txn_number).add("used", now).add("more", session->more_records);
     if (session->head_statements > 0) {
-        ANGELIA_TRY_ASSIGN(bool found, section.get(storage::Family::Meta, retry_head_key(lsid), stored));
+        ANGELIA_TRY_ASSIGN(bool found,
+                           section.get(storage::Family::Meta, retry_head_key(lsid), stored));
         if (found) b.add("s", bson::DocumentView{std::string_view(stored)}["s"]);
     }
     section.put(storage::Family::Meta, retry_head_key(lsid), b.take().bytes());
@@ -160,7 +182,8 @@ void RetryTable::forget(const RetryKey& key) {
     sessions_.erase(it);
 }
 
-Result<std::size_t> RetryTable::sweep(storage::ApplySection& section, bson::Date now, std::size_t limit) {
+Result<std::size_t> RetryTable::sweep(storage::ApplySection& section, bson::Date now,
+                                      std::size_t limit) {
     const std::string prefix = retry_head_prefix();
     const std::string lower = sweep_at_.empty() ? prefix : sweep_at_;
     auto it = section.iterate(storage::Family::Meta, lower, storage::prefix_end(prefix));

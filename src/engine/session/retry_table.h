@@ -1,5 +1,6 @@
-// Which statements of retryable writes were executed (contract 6.5): found again after a crash because each record is written in the
-// batch of the write itself. One head record per session, more records for long lists, and images of findAndModify in keys of their own.
+// Which statements of retryable writes were executed (contract 6.5): found again after a crash
+// because each record is written in the batch of the write itself. One head record per session,
+// more records for long lists, and images of findAndModify in keys of their own.
 #pragma once
 
 #include "engine/engine.h"
@@ -34,15 +35,21 @@ class RetryTable {
   public:
     /// Errors: TransactionTooOld when the session has gone on to a greater number.
     Result<void> check(const storage::Reader& reader, const RetryKey& key);
-    /// The result of a statement of exactly this transaction number, or nothing. Valid until the next call.
-    Result<const StatementResult*> find(const storage::Reader& reader, const RetryKey& key, std::int32_t stmt_id);
-    Result<std::optional<bson::Document>> image(const storage::Reader& reader, const RetryKey& key, std::int32_t stmt_id);
+    /// The result of a statement of exactly this transaction number, or nothing. Valid until the
+    /// next call.
+    Result<const StatementResult*> find(const storage::Reader& reader, const RetryKey& key,
+                                        std::int32_t stmt_id);
+    Result<std::optional<bson::Document>> image(const storage::Reader& reader, const RetryKey& key,
+                                                std::int32_t stmt_id);
 
-    /// Puts the statements into the section's batch, and into memory. When the commit fails call forget(): they are read from the store again.
-    Result<void> record(storage::ApplySection& section, const RetryKey& key, PendingStatements statements, bson::Date now);
+    /// Puts the statements into the section's batch, and into memory. When the commit fails call
+    /// forget(): they are read from the store again.
+    Result<void> record(storage::ApplySection& section, const RetryKey& key,
+                        PendingStatements statements, bson::Date now);
     void forget(const RetryKey& key);
 
-    /// Removes up to `limit` records unused for kRetryIdle; continues where the last call ended. Returns how many.
+    /// Removes up to `limit` records unused for kRetryIdle; continues where the last call ended.
+    /// Returns how many.
     Result<std::size_t> sweep(storage::ApplySection& section, bson::Date now, std::size_t limit);
     std::size_t cached() const { return sessions_.size(); }
 
@@ -50,12 +57,13 @@ class RetryTable {
     struct Session {
         std::int64_t txn_number = -1;
         std::map<std::int32_t, StatementResult> statements;
-        std::size_t head_statements = 0;    ///< how many stand in the head record
+        std::size_t head_statements = 0;  ///< how many stand in the head record
         std::int32_t more_records = 0;
         std::list<std::string>::iterator age;
     };
     Result<Session*> load(const storage::Reader& reader, const RetryKey& key);
-    void erase_stored(storage::ApplySection& section, const std::string& lsid, const Session& session);
+    void erase_stored(storage::ApplySection& section, const std::string& lsid,
+                      const Session& session);
 
     std::unordered_map<std::string, Session> sessions_;  ///< by the bytes of lsid
     std::list<std::string> ages_;                        ///< most recently used first

@@ -10,7 +10,8 @@ namespace {
 using namespace testing_support;
 const Namespace kRetried{"test", "retried"};
 
-WriteRequest retryable(std::vector<ConditionalWrite> writes, std::int64_t txn_number, std::string_view session = R"({"id": "s"})") {
+WriteRequest retryable(std::vector<ConditionalWrite> writes, std::int64_t txn_number,
+                       std::string_view session = R"({"id": "s"})") {
     WriteRequest request;
     request.writes = std::move(writes);
     request.ordered = false;
@@ -26,7 +27,8 @@ std::vector<ConditionalWrite> list(ConditionalWrite write) {
 
 std::vector<ConditionalWrite> inserts(int n) {
     std::vector<ConditionalWrite> writes;
-    for (int i = 0; i < n; ++i) writes.push_back(insert_write(kRetried, bson::make("_id", std::int32_t{i})));
+    for (int i = 0; i < n; ++i)
+        writes.push_back(insert_write(kRetried, bson::make("_id", std::int32_t{i})));
     return writes;
 }
 
@@ -46,7 +48,11 @@ TEST(RetryableWrite, AnIncrementHappensOnce) {
     TestEngine engine;
     engine.insert(kRetried, R"({"_id": 1, "n": 0})");
     for (int i = 0; i < 3; ++i) {
-        const auto result = engine.write(retryable(list(update_write(kRetried, R"({"_id": 1})", R"({"$inc": {"n": 1}})")), 5)).value_or_throw();
+        const auto result =
+            engine
+                .write(retryable(
+                    list(update_write(kRetried, R"({"_id": 1})", R"({"$inc": {"n": 1}})")), 5))
+                .value_or_throw();
         EXPECT_EQ(result.outcomes[0].matched, 1);
         EXPECT_EQ(result.outcomes[0].modified, 1);
     }
@@ -61,12 +67,15 @@ TEST(RetryableWrite, ImagesAndUpsertedIdsComeAgain) {
         write.image = ReturnImage::Before;
         const auto result = engine.write(retryable(list(std::move(write)), 1)).value_or_throw();
         EXPECT_EQ(text(*result.outcomes[0].image), R"({"_id":1,"n":0})");
-        auto upsert = update_write(kRetried, R"({"_id": "new"})", R"({"$set": {"a": 1}})", false, true);
-        const auto upserted = engine.write(retryable(list(std::move(upsert)), 1, R"({"id": "t"})")).value_or_throw();
+        auto upsert =
+            update_write(kRetried, R"({"_id": "new"})", R"({"$set": {"a": 1}})", false, true);
+        const auto upserted =
+            engine.write(retryable(list(std::move(upsert)), 1, R"({"id": "t"})")).value_or_throw();
         EXPECT_EQ(bson::to_json(upserted.outcomes[0].upserted_id.view()), R"("new")");
         auto removed = delete_write(kRetried, R"({"_id": "gone"})");
         removed.image = ReturnImage::Before;
-        const auto nothing = engine.write(retryable(list(std::move(removed)), 1, R"({"id": "u"})")).value_or_throw();
+        const auto nothing =
+            engine.write(retryable(list(std::move(removed)), 1, R"({"id": "u"})")).value_or_throw();
         EXPECT_FALSE(nothing.outcomes[0].image);
     }
 }
@@ -84,12 +93,16 @@ TEST(RetryableWrite, MissingStatementsAreExecutedNow) {
 TEST(RetryableWrite, AnOlderNumberIsRefused) {
     TestEngine engine;
     engine.write(retryable(inserts(1), 7)).value_or_throw();
-    EXPECT_EQ(error_code_name(engine.write(retryable(inserts(1), 6)).error().code), "TransactionTooOld");
+    EXPECT_EQ(error_code_name(engine.write(retryable(inserts(1), 6)).error().code),
+              "TransactionTooOld");
 }
 
 TEST(RetryableWrite, MultiIsRefused) {
     TestEngine engine;
-    EXPECT_EQ(error_code_name(engine.write(retryable(list(delete_write(kRetried, "{}", true)), 1)).error().code), "InvalidOptions");
+    EXPECT_EQ(
+        error_code_name(
+            engine.write(retryable(list(delete_write(kRetried, "{}", true)), 1)).error().code),
+        "InvalidOptions");
 }
 
 TEST(RetryableWrite, LongListsAndRestartsKeepEveryStatement) {
@@ -110,7 +123,8 @@ TEST(RetryableWrite, LongListsAndRestartsKeepEveryStatement) {
     EXPECT_EQ(retried, 2500);
     auto write = update_write(kRetried, R"({"_id": 1})", R"({"$set": {"n": 1}})");
     write.image = ReturnImage::After;
-    const auto image = engine.write(retryable(list(std::move(write)), 1, R"({"id": "image"})")).value_or_throw();
+    const auto image =
+        engine.write(retryable(list(std::move(write)), 1, R"({"id": "image"})")).value_or_throw();
     EXPECT_EQ(text(*image.outcomes[0].image), R"({"_id":1,"n":1})");
     EXPECT_EQ(engine.oplog_kinds(), kinds);
     EXPECT_TRUE(engine.write(retryable(inserts(1), 2)).value_or_throw().outcomes[0].error);

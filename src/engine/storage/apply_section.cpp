@@ -9,26 +9,34 @@ namespace {
 
 using SectionClock = std::chrono::steady_clock;
 
-/// What may be applied and not yet synced; above it a writer that does not wait for acknowledgements syncs itself.
+/// What may be applied and not yet synced; above it a writer that does not wait for
+/// acknowledgements syncs itself.
 constexpr std::uint64_t kBacklogBytesMax = 64 << 20;
-/// The persisted clock runs ahead by this, so that a commit lost in a power cut leaves no time that could be given twice.
+/// The persisted clock runs ahead by this, so that a commit lost in a power cut leaves no time that
+/// could be given twice.
 constexpr std::uint32_t kClockMarkAheadSeconds = 2;
 constexpr std::size_t kBatchKeepBytesMax = 4 << 20;
 
 class Section final : public ApplySection {
   public:
     explicit Section(StorageImpl& storage)
-        : storage_(storage), overlay_(storage.overlay()), stored_(storage.database()), entered_(SectionClock::now()) {}
+        : storage_(storage),
+          overlay_(storage.overlay()),
+          stored_(storage.database()),
+          entered_(SectionClock::now()) {}
     ~Section() override {
         if (!left_) leave();
     }
     bson::Timestamp next_timestamp() override { return storage_.next_timestamp(); }
-    void put(Family family, std::string_view key, std::string_view value) override { overlay_.put(family, key, value); }
+    void put(Family family, std::string_view key, std::string_view value) override {
+        overlay_.put(family, key, value);
+    }
     void erase(Family family, std::string_view key) override { overlay_.erase(family, key); }
     void erase_range(Family family, std::string_view lower, std::string_view upper) override {
         overlay_.erase_range(family, lower, upper);
     }
-    void append_oplog(bson::Timestamp time, std::uint32_t sub, std::shared_ptr<const std::string> entry) override {
+    void append_oplog(bson::Timestamp time, std::uint32_t sub,
+                      std::shared_ptr<const std::string> entry) override {
         auto decoded = OplogEntry::decode(time, sub, std::move(entry));
         ANGELIA_CHECK(decoded.has_value());  // it comes from OplogEntry::encode()
         overlay_.append_oplog(std::make_shared<const OplogEntry>(std::move(*decoded)));
@@ -40,13 +48,18 @@ class Section final : public ApplySection {
     Result<bool> get(Family family, std::string_view key, std::string& value) const override {
         std::string_view own;
         switch (overlay_.find(family, key, own)) {
-            case Overlay::Found::Value: value.assign(own); return true;
-            case Overlay::Found::Erased: return false;
-            case Overlay::Found::Nothing: break;
+            case Overlay::Found::Value:
+                value.assign(own);
+                return true;
+            case Overlay::Found::Erased:
+                return false;
+            case Overlay::Found::Nothing:
+                break;
         }
         return stored_.get(family, key, value);
     }
-    IteratorPtr iterate(Family family, std::string_view lower, std::string_view upper) const override {
+    IteratorPtr iterate(Family family, std::string_view lower,
+                        std::string_view upper) const override {
         return merge(stored_.iterate(family, lower, upper), overlay_, family, lower, upper);
     }
 
@@ -87,15 +100,18 @@ void StorageImpl::help_with_backlog() {
         target = applied_;
         target_bytes = applied_bytes_;
     }
-    // Not a wait for the syncer: it may be inside a continuation that waits for a lock of our caller.
-    if (const auto s = flush_log(options_.durability == Durability::Strict); !s.ok()) return stop_writes(s, "syncing the log of", true);
+    // Not a wait for the syncer: it may be inside a continuation that waits for a lock of our
+    // caller.
+    if (const auto s = flush_log(options_.durability == Durability::Strict); !s.ok())
+        return stop_writes(s, "syncing the log of", true);
     publish_quietly(target);
     std::lock_guard lock(state_mutex_);
     synced_bytes_ = std::max(synced_bytes_, target_bytes);
 }
 
 void StorageImpl::left_section(std::chrono::steady_clock::time_point entered) {
-    const auto stay = std::chrono::duration_cast<microseconds>(SectionClock::now() - entered).count();
+    const auto stay =
+        std::chrono::duration_cast<microseconds>(SectionClock::now() - entered).count();
     {
         std::lock_guard lock(state_mutex_);
         apply_us_max_ = std::max(apply_us_max_, static_cast<std::uint64_t>(stay));
@@ -114,7 +130,8 @@ Result<CommitPosition> StorageImpl::write(Overlay& changes) {
         position = {applied_.sequence + 1, applied_.time};
     }
     if (options_.memory) ANGELIA_TRY(check_room(changes));
-    for (const auto& entry : changes.oplog()) position.time = std::max(position.time, entry->time());
+    for (const auto& entry : changes.oplog())
+        position.time = std::max(position.time, entry->time());
 
     if (batch_.GetDataSize() > kBatchKeepBytesMax) batch_ = rocksdb::WriteBatch();
     batch_.Clear();
@@ -175,8 +192,9 @@ Result<void> StorageImpl::check_room(const Overlay& changes) {
     // Deleting must stay possible, or a full store could never be emptied.
     if (!full || !changes.puts_records()) return {};
     return Error(ErrorCode::OutOfDiskSpace,
-                 fmt::format("the memory store is full: it holds {} bytes and may hold {}; delete something or allow more", held,
-                             options_.memory_bytes_max));
+                 fmt::format("the memory store is full: it holds {} bytes and may hold {}; delete "
+                             "something or allow more",
+                             held, options_.memory_bytes_max));
 }
 
 }  // namespace angelia::engine::storage

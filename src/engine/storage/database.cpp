@@ -17,14 +17,17 @@ bool is_lock_conflict(const rocksdb::Status& status) {
 
 Error in_use(const std::string& path) {
     return {ErrorCode::DBPathInUse,
-            fmt::format("the data folder '{}' is in use by {}; one process may open it at a time", path, endpoint_holder(path))};
+            fmt::format("the data folder '{}' is in use by {}; one process may open it at a time",
+                        path, endpoint_holder(path))};
 }
 
 /// The folder's own entry must survive a power cut too; RocksDB syncs only what is inside it.
 rocksdb::Status make_folder(rocksdb::Env& environment, const std::string& path) {
     if (auto s = environment.CreateDirIfMissing(path); !s.ok()) return s;
     const auto slash = path.find_last_of('/');
-    const auto parent = slash == std::string::npos ? std::string(".") : slash == 0 ? std::string("/") : path.substr(0, slash);
+    const auto parent = slash == std::string::npos ? std::string(".")
+                        : slash == 0               ? std::string("/")
+                                                   : path.substr(0, slash);
     std::unique_ptr<rocksdb::Directory> directory;
     if (auto s = environment.NewDirectory(parent, &directory); !s.ok()) return s;
     return directory->Fsync();
@@ -40,8 +43,9 @@ Database::~Database() {
 
 Result<DatabasePtr> Database::open(const Options& options) {
     auto database = std::make_shared<Database>();
-    database->environment =
-        options.environment != nullptr ? static_cast<rocksdb::Env*>(options.environment) : rocksdb::Env::Default();
+    database->environment = options.environment != nullptr
+                                ? static_cast<rocksdb::Env*>(options.environment)
+                                : rocksdb::Env::Default();
     std::string path = options.path;
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     if (options.memory) {
@@ -56,7 +60,8 @@ Result<DatabasePtr> Database::open(const Options& options) {
         database->environment = database->owned_environment.get();
     }
     if (auto s = make_folder(*database->environment, path); !s.ok()) {
-        return Error(ErrorCode::FileStreamFailed, fmt::format("cannot make the data folder '{}': {}", path, s.ToString()));
+        return Error(ErrorCode::FileStreamFailed,
+                     fmt::format("cannot make the data folder '{}': {}", path, s.ToString()));
     }
 
     auto settings = rocksdb_settings(options, *database->environment, database->background_errors);
@@ -66,10 +71,13 @@ Result<DatabasePtr> Database::open(const Options& options) {
     std::vector<std::string> existing;
     if (rocksdb::DB::ListColumnFamilies(settings.database, path, &existing).ok()) {
         for (const auto& name : existing) {
-            const auto known = [&](const rocksdb::ColumnFamilyDescriptor& d) { return d.name == name; };
+            const auto known = [&](const rocksdb::ColumnFamilyDescriptor& d) {
+                return d.name == name;
+            };
             if (std::none_of(settings.families.begin(), settings.families.end(), known)) {
                 return Error(ErrorCode::CannotMutateObject,
-                             fmt::format("the data folder '{}' has a part '{}' that this version ({}.{}) does not know: it was written by a "
+                             fmt::format("the data folder '{}' has a part '{}' that this version "
+                                         "({}.{}) does not know: it was written by a "
                                          "newer version; open it with that one",
                                          path, name, kFormatMajor, kFormatMinor));
             }
@@ -78,10 +86,12 @@ Result<DatabasePtr> Database::open(const Options& options) {
 
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     rocksdb::DB* db = nullptr;
-    if (auto s = rocksdb::DB::Open(settings.database, path, settings.families, &handles, &db); !s.ok()) {
+    if (auto s = rocksdb::DB::Open(settings.database, path, settings.families, &handles, &db);
+        !s.ok()) {
         if (is_lock_conflict(s)) return in_use(path);
         if (is_out_of_space(s)) return to_error(s, "opening the data folder '" + path + "'");
-        return Error(ErrorCode::FileStreamFailed, fmt::format("cannot open the data folder '{}': {}", path, s.ToString()));
+        return Error(ErrorCode::FileStreamFailed,
+                     fmt::format("cannot open the data folder '{}': {}", path, s.ToString()));
     }
     database->db.reset(db);
     std::copy(handles.begin(), handles.end(), database->families.begin());
@@ -92,7 +102,8 @@ rocksdb::Status Database::flush() {
     rocksdb::FlushOptions flush;
     flush.wait = true;
     flush.allow_write_stall = true;
-    return db->Flush(flush, std::vector<rocksdb::ColumnFamilyHandle*>(families.begin(), families.end()));
+    return db->Flush(flush,
+                     std::vector<rocksdb::ColumnFamilyHandle*>(families.begin(), families.end()));
 }
 
 std::uint64_t Database::bytes_held() const {
@@ -102,12 +113,14 @@ std::uint64_t Database::bytes_held() const {
 }
 
 bool is_out_of_space(const rocksdb::Status& status) {
-    return status.IsNoSpace() || status.subcode() == rocksdb::Status::SubCode::kSpaceLimit || status.ToString().find("No space left") != std::string::npos;
+    return status.IsNoSpace() || status.subcode() == rocksdb::Status::SubCode::kSpaceLimit ||
+           status.ToString().find("No space left") != std::string::npos;
 }
 
 bool is_echo(const rocksdb::Status& status) {
     const auto text = status.ToString();
-    return text.find("Seen error") != std::string::npos || text.find("previous error") != std::string::npos;
+    return text.find("Seen error") != std::string::npos ||
+           text.find("previous error") != std::string::npos;
 }
 
 Error to_error(const rocksdb::Status& status, std::string_view what) {

@@ -1,5 +1,5 @@
-// One RocksDB with the families of this store: opening with our options, and the translation of its statuses.
-// Internal to this folder.
+// One RocksDB with the families of this store: opening with our options, and the translation of its
+// statuses. Internal to this folder.
 #pragma once
 
 #include "engine/storage/log_guard.h"
@@ -15,8 +15,8 @@ namespace angelia::engine::storage {
 /// How RocksDB's background work reaches the store. Threads: safe.
 class BackgroundErrors {
   public:
-    /// `handler` is called on any thread, also inside a commit: it may only set flags. On return of a call with an empty one the
-    /// old handler is not running any more.
+    /// `handler` is called on any thread, also inside a commit: it may only set flags. On return of
+    /// a call with an empty one the old handler is not running any more.
     void set_handler(std::function<void(const rocksdb::Status&)> handler) {
         std::lock_guard lock(mutex_);
         handler_ = std::move(handler);
@@ -31,7 +31,8 @@ class BackgroundErrors {
     std::function<void(const rocksdb::Status&)> handler_;
 };
 
-/// Shared by the store and its iterators and snapshots, so that none of them can outlive the files. Threads: safe.
+/// Shared by the store and its iterators and snapshots, so that none of them can outlive the files.
+/// Threads: safe.
 struct Database {
     // destroyed from bottom to top: handles, database, environment
     std::unique_ptr<rocksdb::Env> owned_environment;
@@ -44,9 +45,12 @@ struct Database {
     std::atomic<bool> closed{false};
 
     ~Database();
-    rocksdb::ColumnFamilyHandle* family(Family f) const { return families[static_cast<std::size_t>(f)]; }
+    rocksdb::ColumnFamilyHandle* family(Family f) const {
+        return families[static_cast<std::size_t>(f)];
+    }
 
-    /// Makes the folder and the families as needed. Errors: as Storage::open, except those about the format.
+    /// Makes the folder and the families as needed. Errors: as Storage::open, except those about
+    /// the format.
     static Result<std::shared_ptr<Database>> open(const Options& options);
     /// Memtables of all families to files, in one step.
     rocksdb::Status flush();

@@ -13,7 +13,8 @@ namespace {
 
 std::string endpoint_path(const std::string& folder) { return folder + "/endpoint"; }
 
-/// A reader of the file takes the rest of a line for one word of text, so control characters must not get in.
+/// A reader of the file takes the rest of a line for one word of text, so control characters must
+/// not get in.
 std::string one_line(std::string text) {
     for (char& c : text) {
         if (static_cast<unsigned char>(c) < 0x20) c = ' ';
@@ -43,7 +44,9 @@ Result<void> write_endpoint(const std::string& folder, const std::string& addres
     return {};
 }
 
-void remove_endpoint(const std::string& folder) { (void)std::remove(endpoint_path(folder).c_str()); }
+void remove_endpoint(const std::string& folder) {
+    (void)std::remove(endpoint_path(folder).c_str());
+}
 
 std::string endpoint_holder(const std::string& folder) {
     std::ifstream file(endpoint_path(folder));
@@ -54,7 +57,8 @@ std::string endpoint_holder(const std::string& folder) {
         if (line.rfind("address ", 0) == 0) address = line.substr(8);
     }
     if (pid.empty()) return "another process";
-    return address.empty() ? fmt::format("process {}", pid) : fmt::format("process {} ({})", pid, address);
+    return address.empty() ? fmt::format("process {}", pid)
+                           : fmt::format("process {} ({})", pid, address);
 }
 
 }  // namespace angelia::engine::storage

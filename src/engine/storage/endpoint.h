@@ -1,4 +1,5 @@
-// DIR/endpoint: who holds a data folder. Two lines of text, "pid N" and "address URI"; for people and for the lock error.
+// DIR/endpoint: who holds a data folder. Two lines of text, "pid N" and "address URI"; for people
+// and for the lock error.
 #pragma once
 
 #include <angelia/base/result.h>

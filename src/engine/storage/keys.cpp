@@ -50,7 +50,9 @@ std::string encode_record_id(RecordId record) {
 }
 
 RecordId decode_record_id(std::string_view value) { return load_big_at_end<RecordId>(value); }
-RecordId record_id_of_entry(std::string_view index_entry) { return load_big_at_end<RecordId>(index_entry); }
+RecordId record_id_of_entry(std::string_view index_entry) {
+    return load_big_at_end<RecordId>(index_entry);
+}
 
 std::string prefix_end(std::string_view prefix) {
     std::string end(prefix);

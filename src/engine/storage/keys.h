@@ -1,4 +1,5 @@
-// Key layouts of the four families. Numbers are big endian, so that byte order is number order. Page: docs/formats/storage.md.
+// Key layouts of the four families. Numbers are big endian, so that byte order is number order.
+// Page: docs/formats/storage.md.
 #pragma once
 
 #include <angelia/bson/types.h>
@@ -13,7 +14,7 @@ using CollectionId = std::uint32_t;
 using RecordId = std::uint64_t;
 using IndexId = std::uint32_t;
 
-std::string record_prefix(CollectionId collection);                  ///< all records of a collection
+std::string record_prefix(CollectionId collection);  ///< all records of a collection
 std::string record_key(CollectionId collection, RecordId record);
 RecordId record_id_of(std::string_view record_key);
 
@@ -30,7 +31,8 @@ RecordId record_id_of_entry(std::string_view index_entry);
 /// Smallest key greater than every key that starts with `prefix`; empty when there is none.
 std::string prefix_end(std::string_view prefix);
 
-/// Record value: version byte, commit time (8), BSON. The commit time lets a transaction see that a document changed after its snapshot.
+/// Record value: version byte, commit time (8), BSON. The commit time lets a transaction see that a
+/// document changed after its snapshot.
 inline constexpr std::size_t kRecordHeaderBytes = 9;
 std::string record_value(bson::Timestamp commit_time, std::string_view document);
 bson::Timestamp record_time(std::string_view record_value);

@@ -11,14 +11,17 @@ using rocksdb::IOStatus;
 
 class GuardedLog final : public rocksdb::FSWritableFileOwnerWrapper {
   public:
-    GuardedLog(std::unique_ptr<rocksdb::FSWritableFile> file, std::shared_ptr<GuardedLogState> state)
+    GuardedLog(std::unique_ptr<rocksdb::FSWritableFile> file,
+               std::shared_ptr<GuardedLogState> state)
         : FSWritableFileOwnerWrapper(std::move(file)), state_(std::move(state)) {}
 
-    IOStatus Append(const rocksdb::Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                    IODebugContext* debug) override {
         if (broken()) return IOStatus::OK();
         return swallow(target()->Append(data, options, debug));
     }
-    IOStatus Append(const rocksdb::Slice& data, const IOOptions& options, const rocksdb::DataVerificationInfo& verification,
+    IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                    const rocksdb::DataVerificationInfo& verification,
                     IODebugContext* debug) override {
         if (broken()) return IOStatus::OK();
         return swallow(target()->Append(data, options, verification, debug));
@@ -63,12 +66,15 @@ class GuardedLog final : public rocksdb::FSWritableFileOwnerWrapper {
     std::shared_ptr<GuardedLogState> state_;
 };
 
-bool is_log_file(const std::string& path) { return path.size() > 4 && path.compare(path.size() - 4, 4, ".log") == 0; }
+bool is_log_file(const std::string& path) {
+    return path.size() > 4 && path.compare(path.size() - 4, 4, ".log") == 0;
+}
 
 }  // namespace
 
 IOStatus LogGuard::NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
-                                   std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* debug) {
+                                   std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                   IODebugContext* debug) {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     if (auto s = target()->NewWritableFile(path, options, &file, debug); !s.ok()) return s;
     if (!is_log_file(path)) {
@@ -78,7 +84,9 @@ IOStatus LogGuard::NewWritableFile(const std::string& path, const rocksdb::FileO
     auto state = std::make_shared<GuardedLogState>();
     {
         std::lock_guard lock(mutex_);
-        logs_.erase(std::remove_if(logs_.begin(), logs_.end(), [](const auto& log) { return log.expired(); }), logs_.end());
+        logs_.erase(std::remove_if(logs_.begin(), logs_.end(),
+                                   [](const auto& log) { return log.expired(); }),
+                    logs_.end());
         logs_.push_back(state);
     }
     *result = std::make_unique<GuardedLog>(std::move(file), std::move(state));
@@ -92,7 +100,8 @@ IOStatus LogGuard::failure() const {
         const auto state = log->lock();
         if (!state) continue;
         std::lock_guard state_lock(state->mutex);
-        // An older one counts too until it is given up: a memtable switch may have put a new log in front of it.
+        // An older one counts too until it is given up: a memtable switch may have put a new log in
+        // front of it.
         if (!state->failure.ok() && (newest || !state->abandoned)) return state->failure;
         newest = false;
     }

@@ -15,11 +15,13 @@ constexpr std::uint8_t kFormInline = 0;  // 1 is reserved: the document by refer
 constexpr std::size_t kEntryHeaderBytes = 4 + 4 + 16 + 8 + 8 + 4 + 2 + 2 + 4 + 4 + 4;
 
 Error damaged(bson::Timestamp time, std::uint32_t sub, std::string_view what) {
-    return {ErrorCode::InternalError,
-            fmt::format("oplog entry {}:{}:{} cannot be read: {}", time.seconds, time.increment, sub, what)};
+    return {ErrorCode::InternalError, fmt::format("oplog entry {}:{}:{} cannot be read: {}",
+                                                  time.seconds, time.increment, sub, what)};
 }
 
-bool known_kind(char kind) { return kind != '\0' && std::string_view("iurdcn").find(kind) != std::string_view::npos; }
+bool known_kind(char kind) {
+    return kind != '\0' && std::string_view("iurdcn").find(kind) != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -29,7 +31,8 @@ std::shared_ptr<const std::string> OplogEntry::encode(const OplogFields& fields)
     const auto payload = fields.payload.bytes();
     ANGELIA_CHECK(fields.db.size() <= 0xFFFF && fields.collection.size() <= 0xFFFF);
     auto out = std::make_shared<std::string>();
-    out->reserve(kEntryHeaderBytes + fields.db.size() + fields.collection.size() + id.size() + lsid.size() + payload.size());
+    out->reserve(kEntryHeaderBytes + fields.db.size() + fields.collection.size() + id.size() +
+                 lsid.size() + payload.size());
     append_big(*out, kEntryVersion);
     append_big(*out, kFormInline);
     append_big(*out, static_cast<std::uint8_t>(fields.kind));
@@ -48,14 +51,18 @@ std::shared_ptr<const std::string> OplogEntry::encode(const OplogFields& fields)
     return out;
 }
 
-Result<OplogEntry> OplogEntry::decode(bson::Timestamp time, std::uint32_t sub, std::shared_ptr<const std::string> bytes) {
+Result<OplogEntry> OplogEntry::decode(bson::Timestamp time, std::uint32_t sub,
+                                      std::shared_ptr<const std::string> bytes) {
     const std::string& in = *bytes;
     if (in.empty()) return damaged(time, sub, "it is empty");
     if (static_cast<std::uint8_t>(in[0]) != kEntryVersion) {
-        return damaged(time, sub, fmt::format("version {} is not known, expected {}", static_cast<std::uint8_t>(in[0]), kEntryVersion));
+        return damaged(time, sub,
+                       fmt::format("version {} is not known, expected {}",
+                                   static_cast<std::uint8_t>(in[0]), kEntryVersion));
     }
     if (in.size() < kEntryHeaderBytes) return damaged(time, sub, "it ends inside its header");
-    if (static_cast<std::uint8_t>(in[1]) != kFormInline) return damaged(time, sub, "its form is not known");
+    if (static_cast<std::uint8_t>(in[1]) != kFormInline)
+        return damaged(time, sub, "its form is not known");
     if (!known_kind(in[2])) return damaged(time, sub, "its kind is not known");
 
     OplogEntry entry;
@@ -74,19 +81,24 @@ Result<OplogEntry> OplogEntry::decode(bson::Timestamp time, std::uint32_t sub, s
     const std::size_t id = load_big<std::uint32_t>(at + 44);
     const std::size_t lsid = load_big<std::uint32_t>(at + 48);
     const std::size_t payload = load_big<std::uint32_t>(at + 52);
-    if (kEntryHeaderBytes + db + collection + id + lsid + payload != in.size()) return damaged(time, sub, "its lengths do not add up");
+    if (kEntryHeaderBytes + db + collection + id + lsid + payload != in.size())
+        return damaged(time, sub, "its lengths do not add up");
 
-    auto take = [rest = std::string_view(in).substr(kEntryHeaderBytes)](std::size_t length) mutable {
+    auto take = [rest =
+                     std::string_view(in).substr(kEntryHeaderBytes)](std::size_t length) mutable {
         const auto part = rest.substr(0, length);
         rest.remove_prefix(length);
         return part;
     };
-    const auto is_document = [](std::string_view part) { return part.size() >= 5 && bson::DocumentView(part).size_bytes() == part.size(); };
+    const auto is_document = [](std::string_view part) {
+        return part.size() >= 5 && bson::DocumentView(part).size_bytes() == part.size();
+    };
     entry.db_ = take(db);
     entry.collection_ = take(collection);
     const auto id_bytes = take(id);
     if (id_type != bson::Type::Missing) {
-        entry.id_ = bson::ValueView(id_type, reinterpret_cast<const std::uint8_t*>(id_bytes.data()), id_bytes.size());
+        entry.id_ = bson::ValueView(id_type, reinterpret_cast<const std::uint8_t*>(id_bytes.data()),
+                                    id_bytes.size());
     }
     const auto lsid_bytes = take(lsid);
     const auto payload_bytes = take(payload);

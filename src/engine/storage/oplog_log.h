@@ -1,5 +1,5 @@
-// The oplog inside the storage: entries on their way to durable, the tail kept in memory, listeners, and what was trimmed.
-// Internal to this folder.
+// The oplog inside the storage: entries on their way to durable, the tail kept in memory,
+// listeners, and what was trimmed. Internal to this folder.
 #pragma once
 
 #include "engine/changes/oplog.h"
@@ -14,8 +14,8 @@
 
 namespace angelia::engine::storage {
 
-/// Entries become readable in commit order and only when durable: add() in the apply section, publish() by who advances the
-/// watermark. Threads: safe; add() only inside the apply section.
+/// Entries become readable in commit order and only when durable: add() in the apply section,
+/// publish() by who advances the watermark. Threads: safe; add() only inside the apply section.
 class OplogLog {
   public:
     OplogLog(DatabasePtr database, std::uint64_t bytes_max, std::size_t tail_bytes_max);
@@ -31,10 +31,12 @@ class OplogLog {
     void add(std::uint64_t sequence, const std::vector<OplogEntryPtr>& entries);
     /// Everything added with a commit up to `sequence` becomes readable. One caller at a time.
     void publish(std::uint64_t sequence);
-    /// Gives the entries that became readable since the last call to the listeners, on this thread. One caller at a time.
+    /// Gives the entries that became readable since the last call to the listeners, on this thread.
+    /// One caller at a time.
     void tell_listeners();
 
-    Result<Oplog::Entries> read(OplogPosition after, std::size_t limit, std::size_t bytes_max) const;
+    Result<Oplog::Entries> read(OplogPosition after, std::size_t limit,
+                                std::size_t bytes_max) const;
     bson::Timestamp oldest() const;
 
     Oplog::ListenerId add_listener(Oplog::Listener listener);
@@ -73,7 +75,8 @@ class OplogLog {
     };
 
     static Error history_lost();
-    Result<Oplog::Entries> read_store(OplogPosition after, OplogPosition upto, std::size_t limit, std::size_t bytes_max) const;
+    Result<Oplog::Entries> read_store(OplogPosition after, OplogPosition upto, std::size_t limit,
+                                      std::size_t bytes_max) const;
     void account(bson::Timestamp time, std::uint64_t bytes);
 
     const DatabasePtr database_;

@@ -16,7 +16,8 @@ using storage::testing::insert;
 using storage::testing::insert_durably;
 using storage::testing::TempFolder;
 
-std::unique_ptr<Storage> open_store(const TempFolder& folder, std::size_t tail_bytes_max = 1 << 20, std::uint64_t oplog_bytes_max = 1 << 30) {
+std::unique_ptr<Storage> open_store(const TempFolder& folder, std::size_t tail_bytes_max = 1 << 20,
+                                    std::uint64_t oplog_bytes_max = 1 << 30) {
     Options options;
     options.path = folder.data();
     options.tail_bytes_max = tail_bytes_max;
@@ -73,16 +74,18 @@ TEST(OplogEntry, BytesStandStill) {
     fields.db = "d";
     fields.wall = {0x0102};
     const auto bytes = OplogEntry::encode(fields);
-    const std::string expected = std::string("\1\0n\0", 4) + std::string(4 + 16, '\0') + std::string("\0\0\0\0\0\0\1\2", 8) + std::string(8, '\0') +
-                                 std::string("\xff\xff\xff\xff\0\1\0\0", 8) + std::string(8, '\0') + std::string("\0\0\0\5", 4) + "d" +
-                                 std::string("\5\0\0\0\0", 5);
+    const std::string expected = std::string("\1\0n\0", 4) + std::string(4 + 16, '\0') +
+                                 std::string("\0\0\0\0\0\0\1\2", 8) + std::string(8, '\0') +
+                                 std::string("\xff\xff\xff\xff\0\1\0\0", 8) + std::string(8, '\0') +
+                                 std::string("\0\0\0\5", 4) + "d" + std::string("\5\0\0\0\0", 5);
     EXPECT_EQ(*bytes, expected);
 }
 
 TEST(OplogEntry, DamageIsAnErrorAtEveryByteCount) {
     const auto good = storage::testing::insert_entry(1, 5, "text");
     for (std::size_t length = 0; length < good->size(); ++length) {
-        const auto cut = OplogEntry::decode({1, 1}, 0, std::make_shared<const std::string>(good->substr(0, length)));
+        const auto cut = OplogEntry::decode(
+            {1, 1}, 0, std::make_shared<const std::string>(good->substr(0, length)));
         ASSERT_FALSE(cut) << length;
         EXPECT_EQ(cut.error().code, ErrorCode::InternalError);
     }
@@ -118,7 +121,8 @@ TEST(Oplog, ReadsAcrossTheEdgeOfTheTail) {
 TEST(Oplog, LimitsCountEntriesAndBytesButGiveAtLeastOne) {
     TempFolder folder;
     auto storage = open_store(folder);
-    for (int i = 0; i < 10; ++i) insert_durably(*storage, i, std::string(1000, 'x')).value_or_throw();
+    for (int i = 0; i < 10; ++i)
+        insert_durably(*storage, i, std::string(1000, 'x')).value_or_throw();
     const auto oplog = Oplog::attach(*storage);
     EXPECT_EQ(ids(oplog->read(kBeginning, 3, 1 << 20)), "0 1 2 ");
     EXPECT_EQ(ids(oplog->read(kBeginning, 100, 2500)), "0 1 ");
@@ -154,7 +158,8 @@ TEST(Oplog, RemovedListenerIsNotRunningAnyMore) {
     });
     for (int round = 0; round < 200; ++round) {
         auto inside = std::make_unique<std::atomic<int>>(0);
-        const auto id = oplog->add_listener([target = inside.get()](const Oplog::Entries&) { ++*target; });
+        const auto id =
+            oplog->add_listener([target = inside.get()](const Oplog::Entries&) { ++*target; });
         oplog->remove_listener(id);
         inside.reset();  // a late call would be seen by the address sanitizer
     }
@@ -183,13 +188,16 @@ TEST(Oplog, TrimmedHistoryIsAnErrorAndNeverAShorterStream) {
     std::vector<bson::Timestamp> times;
     {
         auto storage = open_store(folder);
-        for (int i = 0; i < 10; ++i) times.push_back(insert_durably(*storage, i, "x").value_or_throw().time);
+        for (int i = 0; i < 10; ++i)
+            times.push_back(insert_durably(*storage, i, "x").value_or_throw().time);
         const auto oplog = Oplog::attach(*storage);
         EXPECT_LE(oplog->oldest(), times[0]);
         oplog->trim_before(times[5]).value_or_throw();
         EXPECT_EQ(oplog->oldest(), times[5]);
-        EXPECT_EQ(oplog->read({times[3]}, 100, 1 << 20).error().code, ErrorCode::ChangeStreamHistoryLost);
-        EXPECT_EQ(oplog->read(kBeginning, 100, 1 << 20).error().code, ErrorCode::ChangeStreamHistoryLost);
+        EXPECT_EQ(oplog->read({times[3]}, 100, 1 << 20).error().code,
+                  ErrorCode::ChangeStreamHistoryLost);
+        EXPECT_EQ(oplog->read(kBeginning, 100, 1 << 20).error().code,
+                  ErrorCode::ChangeStreamHistoryLost);
         EXPECT_EQ(ids(oplog->read({times[4]}, 100, 1 << 20)), "5 6 7 8 9 ");
         oplog->trim_before(times[2]).value_or_throw();
         EXPECT_EQ(oplog->oldest(), times[5]);
@@ -198,7 +206,9 @@ TEST(Oplog, TrimmedHistoryIsAnErrorAndNeverAShorterStream) {
     auto storage = open_store(folder);
     const auto oplog = Oplog::attach(*storage);
     EXPECT_EQ(oplog->oldest(), times[5]);
-    EXPECT_NE(ids(oplog->read({times[3]}, 100, 1 << 20)).find("resume point may no longer be in the oplog"), std::string::npos);
+    EXPECT_NE(ids(oplog->read({times[3]}, 100, 1 << 20))
+                  .find("resume point may no longer be in the oplog"),
+              std::string::npos);
     EXPECT_EQ(ids(oplog->read({times[4]}, 100, 1 << 20)), "5 6 7 8 9 ");
 }
 
@@ -236,7 +246,8 @@ TEST(Oplog, ReaderThatRacesWithTrimmingSeesNoGap) {
     insert_durably(*storage, 2000, "x").value_or_throw();
     std::atomic<bool> done{false};
     std::thread trimmer([&] {
-        for (std::size_t i = 1; i < times.size(); i += 50) oplog->trim_before(times[i]).value_or_throw();
+        for (std::size_t i = 1; i < times.size(); i += 50)
+            oplog->trim_before(times[i]).value_or_throw();
         done = true;
     });
     std::int64_t gaps = 0;

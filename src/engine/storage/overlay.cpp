@@ -13,9 +13,15 @@ namespace {
 constexpr std::size_t kFirstBlockBytes = 256 * 1024;
 }
 
-Overlay::Overlay() : first_block_(kFirstBlockBytes), memory_(first_block_.data(), first_block_.size()) { make_maps(); }
+Overlay::Overlay()
+    : first_block_(kFirstBlockBytes), memory_(first_block_.data(), first_block_.size()) {
+    make_maps();
+}
 
-void Overlay::make_maps() { maps_.emplace(std::array<Map, kFamilyCount>{Map(&memory_), Map(&memory_), Map(&memory_), Map(&memory_)}); }
+void Overlay::make_maps() {
+    maps_.emplace(
+        std::array<Map, kFamilyCount>{Map(&memory_), Map(&memory_), Map(&memory_), Map(&memory_)});
+}
 
 void Overlay::clear() {
     maps_.reset();
@@ -51,12 +57,16 @@ void Overlay::change(Kind kind, Family family, std::string_view key, std::string
     if (kind == Kind::Put && family == Family::Records) ++record_puts_;
 }
 
-void Overlay::put(Family family, std::string_view key, std::string_view value) { change(Kind::Put, family, key, value); }
+void Overlay::put(Family family, std::string_view key, std::string_view value) {
+    change(Kind::Put, family, key, value);
+}
 void Overlay::erase(Family family, std::string_view key) { change(Kind::Erase, family, key, {}); }
 
 void Overlay::erase_range(Family family, std::string_view lower, std::string_view upper) {
-    // Changes made before in this range are undone one by one, so that look-ups need no order between keys and ranges.
-    for (auto at = map(family).lower_bound(lower); at != map(family).end() && (upper.empty() || at->first < upper); ++at) {
+    // Changes made before in this range are undone one by one, so that look-ups need no order
+    // between keys and ranges.
+    for (auto at = map(family).lower_bound(lower);
+         at != map(family).end() && (upper.empty() || at->first < upper); ++at) {
         change(Kind::Erase, family, at->first, {});
     }
     const Range range{family, keep(lower), keep(upper)};
@@ -67,7 +77,8 @@ void Overlay::erase_range(Family family, std::string_view lower, std::string_vie
 
 void Overlay::append_oplog(OplogEntryPtr entry) {
     bytes_ += entry->bytes()->size();
-    operations_.push_back({Kind::Oplog, Family::Oplog, static_cast<std::uint32_t>(oplog_.size()), {}, {}});
+    operations_.push_back(
+        {Kind::Oplog, Family::Oplog, static_cast<std::uint32_t>(oplog_.size()), {}, {}});
     oplog_.push_back(std::move(entry));
 }
 
@@ -144,14 +155,16 @@ const Overlay::Range* Overlay::hiding(Family family, std::string_view key) const
     return nullptr;
 }
 
-void Overlay::fill(rocksdb::WriteBatch& batch, const std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount>& families) const {
+void Overlay::fill(rocksdb::WriteBatch& batch,
+                   const std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount>& families) const {
     for (std::uint32_t i = 0; i < operations_.size(); ++i) {
         const auto& operation = operations_[i];
         auto* family = families[static_cast<std::size_t>(operation.family)];
         switch (operation.kind) {
             case Kind::Put:
             case Kind::Erase:
-                if (map(operation.family).find(operation.key)->second != i) break;  // changed again later
+                if (map(operation.family).find(operation.key)->second != i)
+                    break;  // changed again later
                 if (operation.kind == Kind::Put) {
                     (void)batch.Put(family, slice(operation.key), slice(operation.value));
                 } else {
@@ -161,7 +174,9 @@ void Overlay::fill(rocksdb::WriteBatch& batch, const std::array<rocksdb::ColumnF
             case Kind::EraseRange: {
                 // RocksDB has no "to the end"; no id of ours starts a key with this many 0xFF.
                 const std::string end(64, '\xff');
-                (void)batch.DeleteRange(family, slice(operation.key), operation.value.empty() ? rocksdb::Slice(end) : slice(operation.value));
+                (void)batch.DeleteRange(
+                    family, slice(operation.key),
+                    operation.value.empty() ? rocksdb::Slice(end) : slice(operation.value));
                 break;
             }
             case Kind::Oplog: {

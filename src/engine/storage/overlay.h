@@ -1,5 +1,6 @@
-// The changes of one apply section before they are written: what was put, erased, and in which order, so that the section reads
-// its own changes and a failed write in the middle of a list can be undone. Internal to this folder.
+// The changes of one apply section before they are written: what was put, erased, and in which
+// order, so that the section reads its own changes and a failed write in the middle of a list can
+// be undone. Internal to this folder.
 #pragma once
 
 #include "engine/changes/oplog.h"
@@ -18,7 +19,8 @@ namespace angelia::engine::storage {
 
 using OplogEntryPtr = std::shared_ptr<const OplogEntry>;
 
-/// Used by one section at a time and then again by the next one, so that its memory is touched once. Not thread-safe.
+/// Used by one section at a time and then again by the next one, so that its memory is touched
+/// once. Not thread-safe.
 class Overlay {
   public:
     Overlay();
@@ -56,13 +58,16 @@ class Overlay {
     struct Range {
         Family family;
         std::string_view lower, upper;  ///< empty upper: to the end of the family
-        bool covers(Family f, std::string_view key) const { return f == family && key >= lower && (upper.empty() || key < upper); }
+        bool covers(Family f, std::string_view key) const {
+            return f == family && key >= lower && (upper.empty() || key < upper);
+        }
     };
     /// The erased range that hides a stored key, if any.
     const Range* hiding(Family family, std::string_view key) const;
 
     /// Writes everything into `batch`: the last change of each key, ranges in order, oplog entries.
-    void fill(rocksdb::WriteBatch& batch, const std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount>& families) const;
+    void fill(rocksdb::WriteBatch& batch,
+              const std::array<rocksdb::ColumnFamilyHandle*, kFamilyCount>& families) const;
 
   private:
     enum class Kind : std::uint8_t { Put, Erase, EraseRange, Oplog };
@@ -92,8 +97,10 @@ class Overlay {
     std::size_t record_puts_ = 0;
 };
 
-/// The stored state of one family with the changes of a section on top. Sees changes that are made while it is used.
-IteratorPtr merge(IteratorPtr stored, const Overlay& changes, Family family, std::string_view lower, std::string_view upper);
+/// The stored state of one family with the changes of a section on top. Sees changes that are made
+/// while it is used.
+IteratorPtr merge(IteratorPtr stored, const Overlay& changes, Family family, std::string_view lower,
+                  std::string_view upper);
 
 /// Key of an oplog entry: seconds, increment, sub; big endian.
 std::string oplog_key(bson::Timestamp time, std::uint32_t sub);

@@ -6,11 +6,17 @@ namespace {
 
 class MergingIterator final : public Iterator {
   public:
-    MergingIterator(IteratorPtr stored, const Overlay& changes, Family family, std::string_view lower, std::string_view upper)
-        : stored_(std::move(stored)), changes_(changes), family_(family), lower_(lower), upper_(upper) {}
+    MergingIterator(IteratorPtr stored, const Overlay& changes, Family family,
+                    std::string_view lower, std::string_view upper)
+        : stored_(std::move(stored)),
+          changes_(changes),
+          family_(family),
+          lower_(lower),
+          upper_(upper) {}
 
     void seek(std::string_view key) override {
-        const std::string from(std::max(key, std::string_view(lower_)));  // a copy: `key` may be our own
+        const std::string from(
+            std::max(key, std::string_view(lower_)));  // a copy: `key` may be our own
         stored_->seek(from);
         settle(changes_.at_or_after(family_, from));
     }
@@ -38,7 +44,9 @@ class MergingIterator final : public Iterator {
     Result<void> status() const override { return stored_->status(); }
 
   private:
-    bool inside(std::string_view key) const { return key >= lower_ && (upper_.empty() || key < upper_); }
+    bool inside(std::string_view key) const {
+        return key >= lower_ && (upper_.empty() || key < upper_);
+    }
 
     /// Both sides stand at or after the wanted key: takes the smaller one that is not erased.
     void settle(std::optional<Overlay::Entry> own) {
@@ -64,7 +72,8 @@ class MergingIterator final : public Iterator {
         if (own && inside(own->key)) take_own(*own);
     }
 
-    /// Both sides stand at or before the wanted key: takes the greater one that is not erased, then turns both forward again.
+    /// Both sides stand at or before the wanted key: takes the greater one that is not erased, then
+    /// turns both forward again.
     void settle_backward(std::optional<Overlay::Entry> own) {
         valid_ = false;
         for (;;) {
@@ -75,7 +84,8 @@ class MergingIterator final : public Iterator {
             }
             if (own && !inside(own->key)) own.reset();
             if (!own && !stored_->valid()) return;
-            if (!own || (stored_->valid() && stored_->key() > own->key)) return seek(std::string(stored_->key()));
+            if (!own || (stored_->valid() && stored_->key() > own->key))
+                return seek(std::string(stored_->key()));
             if (!own->erased) return seek(own->key);
             if (stored_->valid() && stored_->key() == own->key) stored_->prev();
             own = changes_.before(family_, own->key);
@@ -104,7 +114,8 @@ class MergingIterator final : public Iterator {
 
 }  // namespace
 
-IteratorPtr merge(IteratorPtr stored, const Overlay& changes, Family family, std::string_view lower, std::string_view upper) {
+IteratorPtr merge(IteratorPtr stored, const Overlay& changes, Family family, std::string_view lower,
+                  std::string_view upper) {
     return std::make_unique<MergingIterator>(std::move(stored), changes, family, lower, upper);
 }
 

@@ -6,8 +6,13 @@ namespace {
 /// Keeps the database (and the snapshot) alive while it is used.
 class DatabaseIterator final : public Iterator {
   public:
-    DatabaseIterator(DatabasePtr database, SnapshotPtr snapshot, Family family, std::string_view lower, std::string_view upper)
-        : database_(std::move(database)), snapshot_(std::move(snapshot)), lower_(lower), upper_(upper), lower_slice_(lower_),
+    DatabaseIterator(DatabasePtr database, SnapshotPtr snapshot, Family family,
+                     std::string_view lower, std::string_view upper)
+        : database_(std::move(database)),
+          snapshot_(std::move(snapshot)),
+          lower_(lower),
+          upper_(upper),
+          lower_slice_(lower_),
           upper_slice_(upper_) {
         rocksdb::ReadOptions options;
         if (!lower_.empty()) options.iterate_lower_bound = &lower_slice_;
@@ -69,8 +74,10 @@ Result<bool> DatabaseReader::get(Family family, std::string_view key, std::strin
     return true;
 }
 
-IteratorPtr DatabaseReader::iterate(Family family, std::string_view lower, std::string_view upper) const {
-    if (database_->closed.load(std::memory_order_acquire)) return std::make_unique<ClosedIterator>();
+IteratorPtr DatabaseReader::iterate(Family family, std::string_view lower,
+                                    std::string_view upper) const {
+    if (database_->closed.load(std::memory_order_acquire))
+        return std::make_unique<ClosedIterator>();
     return std::make_unique<DatabaseIterator>(database_, snapshot_, family, lower, upper);
 }
 

@@ -7,7 +7,8 @@ namespace angelia::engine::storage {
 
 class Snapshot {
   public:
-    explicit Snapshot(DatabasePtr database) : database_(std::move(database)), snapshot_(database_->db->GetSnapshot()) {}
+    explicit Snapshot(DatabasePtr database)
+        : database_(std::move(database)), snapshot_(database_->db->GetSnapshot()) {}
     ~Snapshot() { database_->db->ReleaseSnapshot(snapshot_); }
     Snapshot(const Snapshot&) = delete;
     Snapshot& operator=(const Snapshot&) = delete;
@@ -24,7 +25,8 @@ class DatabaseReader final : public Reader {
     explicit DatabaseReader(DatabasePtr database, SnapshotPtr snapshot = nullptr)
         : database_(std::move(database)), snapshot_(std::move(snapshot)) {}
     Result<bool> get(Family family, std::string_view key, std::string& value) const override;
-    IteratorPtr iterate(Family family, std::string_view lower, std::string_view upper) const override;
+    IteratorPtr iterate(Family family, std::string_view lower,
+                        std::string_view upper) const override;
 
   private:
     DatabasePtr database_;

@@ -33,7 +33,9 @@ std::array<std::uint8_t, 8> random_store_id() {
 }  // namespace
 
 Result<std::unique_ptr<Storage>> Storage::open(Options options) {
-    if (options.memory) options.oplog_bytes_max = std::min<std::uint64_t>(options.oplog_bytes_max, options.memory_bytes_max / 4);
+    if (options.memory)
+        options.oplog_bytes_max =
+            std::min<std::uint64_t>(options.oplog_bytes_max, options.memory_bytes_max / 4);
     while (options.path.size() > 1 && options.path.back() == '/') options.path.pop_back();
     ANGELIA_TRY_ASSIGN(auto database, Database::open(options));
     auto storage = std::make_unique<StorageImpl>(std::move(options), std::move(database));
@@ -42,11 +44,15 @@ Result<std::unique_ptr<Storage>> Storage::open(Options options) {
 }
 
 StorageImpl::StorageImpl(Options options, DatabasePtr database)
-    : options_(std::move(options)), database_(std::move(database)), latest_(database_),
-      oplog_(database_, options_.oplog_bytes_max, options_.tail_bytes_max), watermark_([this] { oplog_.tell_listeners(); }) {}
+    : options_(std::move(options)),
+      database_(std::move(database)),
+      latest_(database_),
+      oplog_(database_, options_.oplog_bytes_max, options_.tail_bytes_max),
+      watermark_([this] { oplog_.tell_listeners(); }) {}
 
 StorageImpl::~StorageImpl() {
-    if (auto closed = close(); !closed) options_.log(LogLevel::Error, "closing the store failed: " + closed.error().to_string());
+    if (auto closed = close(); !closed)
+        options_.log(LogLevel::Error, "closing the store failed: " + closed.error().to_string());
 }
 
 Result<void> StorageImpl::start() {
@@ -55,14 +61,16 @@ Result<void> StorageImpl::start() {
     std::string mark;
     ANGELIA_TRY_ASSIGN(const bool marked, latest_.get(Family::Meta, kClockKey, mark));
     if (marked && mark.size() == 8) clock_mark_ = load_big<std::uint64_t>(mark.data());
-    // A new store begins at the time it was made: drivers take the first operationTime they see for a place in the oplog.
+    // A new store begins at the time it was made: drivers take the first operationTime they see for
+    // a place in the oplog.
     const auto newest = std::max(oplog_.newest(), oplog_.oldest());
     clock_ = std::max(clock_mark_, newest.as_uint64());
     applied_ = synced_ = {0, newest};
     watermark_.start_at(applied_);
     if (!options_.memory) ANGELIA_TRY(write_endpoint(options_.path, options_.endpoint_note));
 
-    database_->background_errors->set_handler([this](const rocksdb::Status& status) { background_error(status); });
+    database_->background_errors->set_handler(
+        [this](const rocksdb::Status& status) { background_error(status); });
     keeper_ = std::thread([this] { keep_loop(); });
     if (!options_.memory) syncer_ = std::thread([this] { sync_loop(); });
     std::lock_guard lock(close_mutex_);
@@ -74,17 +82,21 @@ Result<void> StorageImpl::check_format() {
     std::string format;
     ANGELIA_TRY_ASSIGN(const bool found, latest_.get(Family::Meta, kFormatKey, format));
     if (!found) return make_new_store();
-    if (format.size() != 8) return Error(ErrorCode::InternalError, fmt::format("the format mark of '{}' is damaged", options_.path));
+    if (format.size() != 8)
+        return Error(ErrorCode::InternalError,
+                     fmt::format("the format mark of '{}' is damaged", options_.path));
     const auto major = load_big<std::uint32_t>(format.data());
     const auto minor = load_big<std::uint32_t>(format.data() + 4);
     if (major > kFormatMajor) {
         return Error(ErrorCode::CannotMutateObject,
-                     fmt::format("the data folder '{}' has format {}.{}, this program reads up to {}.x: open it with a newer version",
+                     fmt::format("the data folder '{}' has format {}.{}, this program reads up to "
+                                 "{}.x: open it with a newer version",
                                  options_.path, major, minor, kFormatMajor));
     }
     std::string id;
     ANGELIA_TRY_ASSIGN(const bool known, latest_.get(Family::Meta, kStoreIdKey, id));
-    if (!known || id.size() != store_id_.size()) return Error(ErrorCode::InternalError, "the store id is missing or damaged");
+    if (!known || id.size() != store_id_.size())
+        return Error(ErrorCode::InternalError, "the store id is missing or damaged");
     std::copy_n(id.data(), id.size(), reinterpret_cast<char*>(store_id_.data()));
     return {};
 }
@@ -93,7 +105,11 @@ Result<void> StorageImpl::make_new_store() {
     const auto rows = latest_.iterate(Family::Records, {}, {});
     rows->seek_to_first();
     if (rows->valid()) {
-        return Error(ErrorCode::InternalError, fmt::format("'{}' holds records but no format mark: it is not a store of ours, or damaged", options_.path));
+        return Error(
+            ErrorCode::InternalError,
+            fmt::format(
+                "'{}' holds records but no format mark: it is not a store of ours, or damaged",
+                options_.path));
     }
     store_id_ = random_store_id();
     std::string format;
@@ -102,13 +118,16 @@ Result<void> StorageImpl::make_new_store() {
     rocksdb::WriteBatch batch;
     auto* meta = database_->family(Family::Meta);
     (void)batch.Put(meta, slice(kFormatKey), format);
-    (void)batch.Put(meta, slice(kStoreIdKey), rocksdb::Slice(reinterpret_cast<const char*>(store_id_.data()), store_id_.size()));
+    (void)batch.Put(
+        meta, slice(kStoreIdKey),
+        rocksdb::Slice(reinterpret_cast<const char*>(store_id_.data()), store_id_.size()));
     const bson::Timestamp created{static_cast<std::uint32_t>(wall_seconds(*options_.clock)), 1};
     (void)batch.Put(meta, slice(OplogLog::kMarkerKey), OplogLog::fresh_marker(created));
     rocksdb::WriteOptions write;
     write.sync = !options_.memory;
     write.disableWAL = options_.memory;
-    if (auto s = database_->db->Write(write, &batch); !s.ok()) return to_error(s, "making the store");
+    if (auto s = database_->db->Write(write, &batch); !s.ok())
+        return to_error(s, "making the store");
     return {};
 }
 
@@ -118,12 +137,14 @@ CommitPosition StorageImpl::applied() const {
 }
 
 bson::Timestamp StorageImpl::next_timestamp() {
-    const auto wall = bson::Timestamp{static_cast<std::uint32_t>(wall_seconds(*options_.clock)), 1}.as_uint64();
+    const auto wall =
+        bson::Timestamp{static_cast<std::uint32_t>(wall_seconds(*options_.clock)), 1}.as_uint64();
     auto last = clock_.load();
     std::uint64_t next = 0;
     do {
         next = std::max(last + 1, wall);
-    } while (!clock_.compare_exchange_weak(last, next));  // a client's time may be adopted meanwhile
+    } while (
+        !clock_.compare_exchange_weak(last, next));  // a client's time may be adopted meanwhile
     return bson::Timestamp::from_uint64(next);
 }
 
@@ -133,7 +154,8 @@ Result<void> StorageImpl::adopt_cluster_time(bson::Timestamp time) {
     const auto ahead = static_cast<std::int64_t>(time.seconds) - wall_seconds(*options_.clock);
     if (ahead > kRefuseSeconds) {
         return Error(ErrorCode::ClusterTimeFailsRateLimiter,
-                     fmt::format("new cluster time {{ts: Timestamp({}, {})}} is {} s ahead of this node's wall clock; at most {} s are allowed",
+                     fmt::format("new cluster time {{ts: Timestamp({}, {})}} is {} s ahead of this "
+                                 "node's wall clock; at most {} s are allowed",
                                  time.seconds, time.increment, ahead, kRefuseSeconds));
     }
     if (ahead > kAdoptSecondsMax) return {};
@@ -176,7 +198,9 @@ Result<void> StorageImpl::compact(Family family, std::string_view lower, std::st
     rocksdb::CompactRangeOptions compact;
     compact.exclusive_manual_compaction = false;
     compact.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
-    const auto s = database_->db->CompactRange(compact, database_->family(family), lower.empty() ? nullptr : &first, upper.empty() ? nullptr : &last);
+    const auto s = database_->db->CompactRange(compact, database_->family(family),
+                                               lower.empty() ? nullptr : &first,
+                                               upper.empty() ? nullptr : &last);
     if (!s.ok()) return to_error(s, "compacting");
     return {};
 }
@@ -194,7 +218,8 @@ Result<void> StorageImpl::trim_oplog(bson::Timestamp before) {
     oplog_.adopt(*cut);
     {
         auto section = begin_apply();
-        section->erase_range(Family::Oplog, {}, oplog_key(cut->trimmed.time, cut->trimmed.sub) + '\0');
+        section->erase_range(Family::Oplog, {},
+                             oplog_key(cut->trimmed.time, cut->trimmed.sub) + '\0');
         ANGELIA_TRY(section->commit());
     }
     return oplog_.release_files(*cut);
@@ -226,7 +251,8 @@ Result<void> StorageImpl::close() {
     if (syncer_.joinable()) syncer_.join();
     if (keeper_.joinable()) keeper_.join();
     watermark_.notify();
-    watermark_.fail({ErrorCode::ShutdownInProgress, "the store was closed before the commit became durable"});
+    watermark_.fail(
+        {ErrorCode::ShutdownInProgress, "the store was closed before the commit became durable"});
     watermark_.notify();
 
     bool broken = false;

@@ -1,4 +1,5 @@
-// What the store promises when the machine fails it: power cuts, full disks, syncs that do not happen.
+// What the store promises when the machine fails it: power cuts, full disks, syncs that do not
+// happen.
 #include "engine/storage/testing/fault_env.h"
 #include "engine/storage/testing/store_driver.h"
 #include "engine/storage/testing/temp_folder.h"
@@ -69,7 +70,8 @@ struct Told {
 };
 
 /// Writes until the store refuses.
-void write_until_refused(Storage& storage, std::int64_t first_id, std::size_t text_bytes, Told& told) {
+void write_until_refused(Storage& storage, std::int64_t first_id, std::size_t text_bytes,
+                         Told& told) {
     for (std::int64_t id = first_id;; ++id) {
         const auto written = insert(storage, id, std::string(text_bytes, 'x'));
         if (!written) return;
@@ -80,7 +82,8 @@ void write_until_refused(Storage& storage, std::int64_t first_id, std::size_t te
 }
 
 /// Acknowledged records that are not there, or with another time.
-std::size_t missing(const std::map<std::int64_t, bson::Timestamp>& acknowledged, const std::map<std::int64_t, bson::Timestamp>& there) {
+std::size_t missing(const std::map<std::int64_t, bson::Timestamp>& acknowledged,
+                    const std::map<std::int64_t, bson::Timestamp>& there) {
     std::size_t count = 0;
     for (const auto& [id, time] : acknowledged) {
         const auto at = there.find(id);
@@ -107,14 +110,19 @@ TEST_P(PowerCut, KeepsWhatWasAcknowledgedAndTheOplogMatches) {
         auto storage = Storage::open(options).value_or_throw();
         const auto found = testing::records(*storage);
         EXPECT_EQ(missing(told.durable, found), 0u) << "round " << round;
-        EXPECT_EQ(testing::oplog_inserts(*Oplog::attach(*storage)).value_or_throw(), found) << "round " << round;
+        EXPECT_EQ(testing::oplog_inserts(*Oplog::attach(*storage)).value_or_throw(), found)
+            << "round " << round;
 
         std::vector<std::thread> writers;
         for (std::int64_t w = 0; w < 4; ++w) {
             const auto text_bytes = static_cast<std::size_t>(random() % 5000);
-            writers.emplace_back([&, w, round, text_bytes] { write_until_refused(*storage, (round * 10 + w) * 1'000'000, text_bytes, told); });
+            writers.emplace_back([&, w, round, text_bytes] {
+                write_until_refused(*storage, (round * 10 + w) * 1'000'000, text_bytes, told);
+            });
         }
-        std::thread compactor([&] { (void)storage->compact(Family::Records, {}, {}); });  // tables and manifests in the making, too
+        std::thread compactor([&] {
+            (void)storage->compact(Family::Records, {}, {});
+        });  // tables and manifests in the making, too
         told.wait_for(told.durable.size() + random() % 200);
         disk.power_cut();
         for (auto& writer : writers) writer.join();
@@ -153,7 +161,8 @@ TEST(StorageFaults, PowerCutInPeriodicModeLosesTheEndButNotTheOrder) {
     options.durability = Durability::Periodic;
     options.periodic_sync = std::chrono::hours(1);
     auto storage = Storage::open(options).value_or_throw();
-    for (int i = 0; i < 300; ++i) insert_durably(*storage, i, std::string(1000, 'x')).value_or_throw();
+    for (int i = 0; i < 300; ++i)
+        insert_durably(*storage, i, std::string(1000, 'x')).value_or_throw();
     disk.power_cut();
     storage.reset();
     disk.power_on(Survivors::RandomPrefix);
@@ -161,7 +170,8 @@ TEST(StorageFaults, PowerCutInPeriodicModeLosesTheEndButNotTheOrder) {
     const auto found = testing::records(*storage);
     EXPECT_EQ(testing::oplog_inserts(*Oplog::attach(*storage)).value_or_throw(), found);
     EXPECT_LT(found.size(), 300u);
-    EXPECT_EQ(found.empty() ? -1 : found.rbegin()->first, static_cast<std::int64_t>(found.size()) - 1);
+    EXPECT_EQ(found.empty() ? -1 : found.rbegin()->first,
+              static_cast<std::int64_t>(found.size()) - 1);
 }
 
 TEST(StorageFaults, ProcessEndInPeriodicModeLosesNothingAcknowledged) {
@@ -186,7 +196,8 @@ TEST(StorageFaults, NothingIsTellableBeforeItsSync) {
     auto storage = open_faulty(folder, disk);
     const auto oplog = Oplog::attach(*storage);
     std::atomic<int> told{0};
-    oplog->add_listener([&](const Oplog::Entries& entries) { told += static_cast<int>(entries.size()); });
+    oplog->add_listener(
+        [&](const Oplog::Entries& entries) { told += static_cast<int>(entries.size()); });
     disk.hold_log_syncs();
     const auto before = storage->durable();
     CommitPosition last;
@@ -234,7 +245,8 @@ TEST(StorageFaults, WriterFarAheadOfTheDiskNeedsNoContinuationToGoOn) {
     auto storage = open_faulty(folder, disk);
     std::mutex held_by_the_writer;
     std::unique_lock lock(held_by_the_writer);
-    storage->on_durable(insert(*storage, 0, "x").value_or_throw().position, [&](Result<void>) { std::lock_guard waits(held_by_the_writer); });
+    storage->on_durable(insert(*storage, 0, "x").value_or_throw().position,
+                        [&](Result<void>) { std::lock_guard waits(held_by_the_writer); });
     const std::string text(1 << 20, 'x');
     CommitPosition last;
     for (RecordId record = 1; record <= 70; ++record) {
@@ -258,7 +270,9 @@ TEST(StorageFaults, FullDiskRefusesWritesReadsGoOnAndSpaceBringsWritesBack) {
         insert_durably(*storage, 0, "before").value_or_throw();
         disk.fill_disk_after(space);
         std::vector<std::thread> writers;
-        for (int w = 1; w <= 3; ++w) writers.emplace_back([&, w] { write_until_refused(*storage, w * 1'000'000, 3000, told); });
+        for (int w = 1; w <= 3; ++w)
+            writers.emplace_back(
+                [&, w] { write_until_refused(*storage, w * 1'000'000, 3000, told); });
         for (auto& writer : writers) writer.join();
 
         const auto refused = insert(*storage, 1, "refused");
@@ -270,7 +284,8 @@ TEST(StorageFaults, FullDiskRefusesWritesReadsGoOnAndSpaceBringsWritesBack) {
         EXPECT_FALSE(insert(*storage, 1, "refused"));
 
         disk.free_disk();
-        EXPECT_TRUE(eventually([&] { return storage->statistics().writable; })) << storage->statistics().write_error;
+        EXPECT_TRUE(eventually([&] { return storage->statistics().writable; }))
+            << storage->statistics().write_error;
         const auto after = insert_durably(*storage, 2, "after").value_or_throw();
         told.written(after.time);
         told.acknowledged(2, after.time);
@@ -328,7 +343,8 @@ TEST(StorageFaults, FailedSyncStopsWritesUntilARestart) {
         disk.fail_next_log_sync();
         const auto failed = insert_durably(*storage, 2, "failed");
         ASSERT_FALSE(failed);
-        EXPECT_NE(failed.error().message.find("until the process is restarted"), std::string::npos) << failed.error().message;
+        EXPECT_NE(failed.error().message.find("until the process is restarted"), std::string::npos)
+            << failed.error().message;
         const auto later = insert(*storage, 3, "later");
         ASSERT_FALSE(later);
         EXPECT_EQ(later.error().code, ErrorCode::InternalError);

@@ -1,5 +1,6 @@
-// The Storage behind storage.h. Three threads of work meet here: committers (one at a time, in the apply section), the syncer,
-// and the keeper (repairs after a full disk, trims). Internal to this folder; lock order: docs/lock_order.md.
+// The Storage behind storage.h. Three threads of work meet here: committers (one at a time, in the
+// apply section), the syncer, and the keeper (repairs after a full disk, trims). Internal to this
+// folder; lock order: docs/lock_order.md.
 #pragma once
 
 #include "engine/storage/database.h"
@@ -32,10 +33,14 @@ class StorageImpl final : public Storage {
     void on_durable(CommitPosition position, std::function<void(Result<void>)> done) override {
         watermark_.when(position, std::move(done));
     }
-    Result<void> wait_durable(CommitPosition position) override { return watermark_.wait(position); }
+    Result<void> wait_durable(CommitPosition position) override {
+        return watermark_.wait(position);
+    }
     CommitPosition applied() const override;
     CommitPosition durable() const override { return watermark_.durable(); }
-    void set_durable_listener(std::function<void(CommitPosition)> listener) override { watermark_.set_listener(std::move(listener)); }
+    void set_durable_listener(std::function<void(CommitPosition)> listener) override {
+        watermark_.set_listener(std::move(listener));
+    }
     Result<void> adopt_cluster_time(bson::Timestamp time) override;
     std::array<std::uint8_t, 8> store_id() const override { return store_id_; }
     Statistics statistics() const override;
@@ -106,18 +111,18 @@ class StorageImpl final : public Storage {
     std::condition_variable syncer_wakes_;
     std::condition_variable keeper_wakes_;
     CommitPosition applied_;
-    CommitPosition synced_;                ///< strict: same as durable; periodic: what the device has
+    CommitPosition synced_;  ///< strict: same as durable; periodic: what the device has
     std::uint64_t applied_bytes_ = 0;
     std::uint64_t synced_bytes_ = 0;
     bool syncer_sleeps_ = false;
-    bool closing_ = false;                 ///< no new commits
-    bool stopping_ = false;                ///< threads end
+    bool closing_ = false;   ///< no new commits
+    bool stopping_ = false;  ///< threads end
     std::optional<Error> write_error_;
-    bool write_error_is_echo_ = false;     ///< its text names no cause yet
-    bool log_broken_ = false;              ///< the syncer rests
+    bool write_error_is_echo_ = false;  ///< its text names no cause yet
+    bool log_broken_ = false;           ///< the syncer rests
     bool needs_restart_ = false;
-    bool failure_untold_ = false;          ///< the keeper has to run the waiters' errors
-    bool resume_wanted_ = false;           ///< RocksDB's background work stopped, writes go on
+    bool failure_untold_ = false;  ///< the keeper has to run the waiters' errors
+    bool resume_wanted_ = false;   ///< RocksDB's background work stopped, writes go on
     bool trim_due_ = false;
     bool memory_full_ = false;
     std::uint64_t commits_ = 0;

@@ -37,21 +37,26 @@ std::string value_of(const Reader& reader, Family family, std::string_view key) 
 }
 
 /// "a=1 b=2 " of everything in [lower, upper), forwards.
-std::string listing(const Reader& reader, std::string_view lower = {}, std::string_view upper = {}) {
+std::string listing(const Reader& reader, std::string_view lower = {},
+                    std::string_view upper = {}) {
     std::string text;
     const auto rows = reader.iterate(Family::Indexes, lower, upper);
-    for (rows->seek_to_first(); rows->valid(); rows->next()) text.append(rows->key()).append("=").append(rows->value()).append(" ");
+    for (rows->seek_to_first(); rows->valid(); rows->next())
+        text.append(rows->key()).append("=").append(rows->value()).append(" ");
     return text;
 }
 
-std::string listing_backwards(const Reader& reader, std::string_view lower = {}, std::string_view upper = {}) {
+std::string listing_backwards(const Reader& reader, std::string_view lower = {},
+                              std::string_view upper = {}) {
     std::string text;
     const auto rows = reader.iterate(Family::Indexes, lower, upper);
-    for (rows->seek_to_last(); rows->valid(); rows->prev()) text.append(rows->key()).append("=").append(rows->value()).append(" ");
+    for (rows->seek_to_last(); rows->valid(); rows->prev())
+        text.append(rows->key()).append("=").append(rows->value()).append(" ");
     return text;
 }
 
-CommitPosition put(Storage& storage, std::initializer_list<std::pair<std::string_view, std::string_view>> pairs) {
+CommitPosition put(Storage& storage,
+                   std::initializer_list<std::pair<std::string_view, std::string_view>> pairs) {
     auto section = storage.begin_apply();
     for (const auto& [key, value] : pairs) section->put(Family::Indexes, key, value);
     return section->commit().value_or_throw();
@@ -72,7 +77,8 @@ TEST(Storage, KeepsEverythingOverARestart) {
     auto storage = open_at(folder);
     EXPECT_EQ(storage->store_id(), id);
     EXPECT_EQ(testing::records(*storage), (std::map<std::int64_t, bson::Timestamp>{{7, time}}));
-    EXPECT_EQ(testing::oplog_inserts(*Oplog::attach(*storage)).value_or_throw(), (std::map<std::int64_t, bson::Timestamp>{{7, time}}));
+    EXPECT_EQ(testing::oplog_inserts(*Oplog::attach(*storage)).value_or_throw(),
+              (std::map<std::int64_t, bson::Timestamp>{{7, time}}));
     EXPECT_EQ(storage->durable().time, time);
 }
 
@@ -188,7 +194,8 @@ TEST(Storage, ManyWritersShareSyncs) {
     for (int w = 0; w < 16; ++w) {
         writers.emplace_back([&, w] {
             CommitPosition last;
-            for (int i = 0; i < 200; ++i) last = insert(*storage, w * 1000 + i, "x").value_or_throw().position;
+            for (int i = 0; i < 200; ++i)
+                last = insert(*storage, w * 1000 + i, "x").value_or_throw().position;
             storage->wait_durable(last).value_or_throw();
         });
     }
@@ -227,14 +234,17 @@ TEST(Storage, MemoryIsDurableAtCommitAndContinuesOnTheCallersThread) {
     const auto position = insert(*storage, 1, "x").value_or_throw().position;
     EXPECT_EQ(storage->durable(), position);
     std::thread::id ran_on;
-    storage->on_durable(position, [&](Result<void> result) { ran_on = result ? std::this_thread::get_id() : std::thread::id(); });
+    storage->on_durable(position, [&](Result<void> result) {
+        ran_on = result ? std::this_thread::get_id() : std::thread::id();
+    });
     EXPECT_EQ(ran_on, std::this_thread::get_id());
 }
 
 TEST(Storage, ContinuationMayCommitAgain) {
     auto storage = open_memory();
     CommitPosition second;
-    storage->on_durable(insert(*storage, 1, "x")->position, [&](Result<void>) { second = insert(*storage, 2, "y")->position; });
+    storage->on_durable(insert(*storage, 1, "x")->position,
+                        [&](Result<void>) { second = insert(*storage, 2, "y")->position; });
     EXPECT_EQ(storage->durable(), second);
     EXPECT_EQ(testing::records(*storage).size(), 2u);
 }
@@ -314,7 +324,9 @@ TEST(Storage, LockedFolderNamesItsHolder) {
     const auto second = Storage::open(options);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ErrorCode::DBPathInUse);
-    EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid()) + " (mongodb://127.0.0.1:27027)"), std::string::npos)
+    EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid()) +
+                                          " (mongodb://127.0.0.1:27027)"),
+              std::string::npos)
         << second.error().message;
     storage->close().value_or_throw();
     EXPECT_FALSE(std::filesystem::exists(folder.data() + "/endpoint"));
@@ -341,8 +353,10 @@ TEST(Storage, NewerFormatIsRefusedAndLeftAlone) {
     const auto refused = Storage::open(options);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::CannotMutateObject);
-    EXPECT_NE(refused.error().message.find("format 2.7"), std::string::npos) << refused.error().message;
-    EXPECT_NE(refused.error().message.find("up to 1.x"), std::string::npos) << refused.error().message;
+    EXPECT_NE(refused.error().message.find("format 2.7"), std::string::npos)
+        << refused.error().message;
+    EXPECT_NE(refused.error().message.find("up to 1.x"), std::string::npos)
+        << refused.error().message;
     write_format(std::string_view("\0\0\0\1\0\0\0\7", 8));
     EXPECT_TRUE(Storage::open(options));
 }
@@ -368,12 +382,14 @@ TEST(Storage, FullMemoryRefusesWritesAndTakesThemAgainAfterDeletion) {
     EXPECT_EQ(testing::records(*storage).size(), static_cast<std::size_t>(count));
     {
         auto section = storage->begin_apply();
-        for (std::int64_t i = 0; i < count; ++i) section->erase(Family::Records, record_key(1, static_cast<RecordId>(i)));
+        for (std::int64_t i = 0; i < count; ++i)
+            section->erase(Family::Records, record_key(1, static_cast<RecordId>(i)));
         section->commit().value_or_throw();
     }
     Oplog::attach(*storage)->trim_before({0xFFFFFFFF, 0}).value_or_throw();
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!result && std::chrono::steady_clock::now() < deadline) result = insert(*storage, 1, "small");
+    while (!result && std::chrono::steady_clock::now() < deadline)
+        result = insert(*storage, 1, "small");
     EXPECT_TRUE(result) << result.error().message;
 }
 
@@ -382,7 +398,8 @@ TEST(Storage, ClosedStoreSaysSo) {
     auto storage = open_at(folder);
     storage->close().value_or_throw();
     EXPECT_EQ(insert(*storage, 1, "x").error().code, ErrorCode::ShutdownInProgress);
-    EXPECT_NE(value_of(storage->latest(), Family::Meta, "format").find("ShutdownInProgress"), std::string::npos);
+    EXPECT_NE(value_of(storage->latest(), Family::Meta, "format").find("ShutdownInProgress"),
+              std::string::npos);
     EXPECT_FALSE(storage->latest().iterate(Family::Meta, {}, {})->status());
 }
 

@@ -1,4 +1,5 @@
-// The syncer makes commits durable and advances the watermark; the keeper brings the store back after a full disk and trims.
+// The syncer makes commits durable and advances the watermark; the keeper brings the store back
+// after a full disk and trims.
 #include "engine/storage/storage_impl.h"
 
 #include <fmt/format.h>
@@ -10,18 +11,22 @@ using SyncClock = std::chrono::steady_clock;
 rocksdb::Status StorageImpl::flush_log(bool sync) {
     if (sync) ++syncs_;
     auto s = database_->db->FlushWAL(sync);
-    if (s.ok()) s = database_->log_guard->failure();  // without a sync RocksDB does not hear of a write that failed
+    if (s.ok())
+        s = database_->log_guard
+                ->failure();  // without a sync RocksDB does not hear of a write that failed
     return s;
 }
 
 void StorageImpl::sync_loop() {
     const bool periodic = options_.durability == Durability::Periodic;
-    CommitPosition written;                         // handed to the kernel; sequences of this run start at 1
-    std::optional<SyncClock::time_point> sync_due;  // periodic: the kernel has what the device has not
+    CommitPosition written;  // handed to the kernel; sequences of this run start at 1
+    std::optional<SyncClock::time_point>
+        sync_due;  // periodic: the kernel has what the device has not
     std::unique_lock lock(state_mutex_);
     for (;;) {
         const auto work = [&] { return !log_broken_ && applied_ != written; };
-        const bool sync_now = sync_due && !log_broken_ && (stopping_ || SyncClock::now() >= *sync_due);
+        const bool sync_now =
+            sync_due && !log_broken_ && (stopping_ || SyncClock::now() >= *sync_due);
         if (!work() && !sync_now) {
             if (stopping_) return;
             syncer_sleeps_ = true;
@@ -37,7 +42,8 @@ void StorageImpl::sync_loop() {
         const auto target_bytes = applied_bytes_;
         const bool sync = !periodic || sync_now;
         lock.unlock();
-        // Everything applied before this call is in the log's buffer, so the watermark may follow to `target`, not beyond.
+        // Everything applied before this call is in the log's buffer, so the watermark may follow
+        // to `target`, not beyond.
         if (const auto s = flush_log(sync); s.ok()) {
             publish(target);
             lock.lock();
@@ -78,17 +84,22 @@ void StorageImpl::request_trim_if_due() {
     keeper_wakes_.notify_one();
 }
 
-void StorageImpl::stop_writes(const rocksdb::Status& status, std::string_view what, bool log_broken) {
+void StorageImpl::stop_writes(const rocksdb::Status& status, std::string_view what,
+                              bool log_broken) {
     const bool full = is_out_of_space(status);
     const bool echo = !full && is_echo(status);
-    const bool fatal = (!full && !echo) || status.severity() >= rocksdb::Status::Severity::kFatalError;
+    const bool fatal =
+        (!full && !echo) || status.severity() >= rocksdb::Status::Severity::kFatalError;
     auto error = to_error(status, fmt::format("{} '{}' failed", what, options_.path));
-    error.message += fatal ? "; writes are refused until the process is restarted" : "; writes are refused until there is space again";
-    if (!fatal) error.code = ErrorCode::OutOfDiskSpace;  // an echo says only that there was an error before
+    error.message += fatal ? "; writes are refused until the process is restarted"
+                           : "; writes are refused until there is space again";
+    if (!fatal)
+        error.code = ErrorCode::OutOfDiskSpace;  // an echo says only that there was an error before
     {
         std::lock_guard lock(state_mutex_);
         needs_restart_ = needs_restart_ || fatal;
-        // The first cause is the one to tell, unless it was only an echo or can be repaired and this one cannot.
+        // The first cause is the one to tell, unless it was only an echo or can be repaired and
+        // this one cannot.
         const bool tells_more = !write_error_ || fatal || (full && write_error_is_echo_);
         if (tells_more) {
             write_error_ = error;
@@ -109,7 +120,8 @@ void StorageImpl::stop_writes(const rocksdb::Status& status, std::string_view wh
 }
 
 void StorageImpl::background_error(const rocksdb::Status& status) {
-    if (status.severity() >= rocksdb::Status::Severity::kHardError) return stop_writes(status, "background work on", false);
+    if (status.severity() >= rocksdb::Status::Severity::kHardError)
+        return stop_writes(status, "background work on", false);
     std::lock_guard lock(state_mutex_);
     resume_wanted_ = true;
     keeper_wakes_.notify_one();
@@ -130,7 +142,8 @@ void StorageImpl::keep_loop() {
         if (trim_due_ && !write_error_) {
             lock.unlock();
             if (auto trimmed = trim_oplog(oplog_.due_cut()); !trimmed) {
-                options_.log(LogLevel::Warning, "trimming the oplog failed: " + trimmed.error().to_string());
+                options_.log(LogLevel::Warning,
+                             "trimming the oplog failed: " + trimmed.error().to_string());
             }
             lock.lock();
             trim_due_ = false;
@@ -158,7 +171,8 @@ void StorageImpl::keep_loop() {
 
 void StorageImpl::try_resume() {
     ++resume_attempts_;
-    // All that was applied goes into tables in one step, whatever became of the log, and a new log begins.
+    // All that was applied goes into tables in one step, whatever became of the log, and a new log
+    // begins.
     if (!options_.memory) database_->log_guard->abandon_broken();
     auto s = database_->db->Resume();
     if (s.ok()) s = database_->flush();  // RocksDB may not know that anything is wrong
@@ -182,7 +196,9 @@ void StorageImpl::try_resume() {
 }
 
 void StorageImpl::give_up_if_fatal(const rocksdb::Status& status) {
-    if (status.IsBusy() || ((is_out_of_space(status) || is_echo(status)) && status.severity() < rocksdb::Status::Severity::kFatalError)) return;
+    if (status.IsBusy() || ((is_out_of_space(status) || is_echo(status)) &&
+                            status.severity() < rocksdb::Status::Severity::kFatalError))
+        return;
     {
         std::lock_guard lock(state_mutex_);
         resume_wanted_ = false;
@@ -193,7 +209,8 @@ void StorageImpl::give_up_if_fatal(const rocksdb::Status& status) {
 void StorageImpl::relieve_memory() {
     // What was deleted frees memory only when tables are rewritten without it.
     (void)database_->flush();
-    for (const auto family : {Family::Records, Family::Indexes, Family::Oplog}) (void)compact(family, {}, {});
+    for (const auto family : {Family::Records, Family::Indexes, Family::Oplog})
+        (void)compact(family, {}, {});
     const bool full = database_->bytes_held() > options_.memory_bytes_max;
     std::lock_guard lock(state_mutex_);
     memory_full_ = full;

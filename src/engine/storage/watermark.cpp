@@ -50,13 +50,15 @@ void Watermark::notify() {
         if (failure) {
             // What is durable already is told so in the next round.
             while (!waiters_.empty() && waiters_.back().position > durable_) {
-                ready.insert(ready.begin() + static_cast<std::ptrdiff_t>(covered), std::move(waiters_.back()));
+                ready.insert(ready.begin() + static_cast<std::ptrdiff_t>(covered),
+                             std::move(waiters_.back()));
                 waiters_.pop_back();
             }
         }
         if (ready.empty() && durable_ == notified_) break;
         lock.unlock();
-        for (std::size_t i = 0; i < ready.size(); ++i) ready[i].done(i < covered ? Result<void>() : Result<void>(*failure));
+        for (std::size_t i = 0; i < ready.size(); ++i)
+            ready[i].done(i < covered ? Result<void>() : Result<void>(*failure));
         ready.clear();
         lock.lock();
     }
@@ -69,8 +71,9 @@ void Watermark::when(CommitPosition position, Done done) {
         std::lock_guard lock(mutex_);
         if (position > notified_) {
             if (!failure_ || position <= durable_) {
-                const auto at = std::upper_bound(waiters_.begin(), waiters_.end(), position,
-                                                 [](CommitPosition p, const Waiter& waiter) { return p < waiter.position; });
+                const auto at = std::upper_bound(
+                    waiters_.begin(), waiters_.end(), position,
+                    [](CommitPosition p, const Waiter& waiter) { return p < waiter.position; });
                 waiters_.insert(at, {position, std::move(done)});
                 return;
             }

@@ -12,9 +12,10 @@
 
 namespace angelia::engine::storage {
 
-/// raise() moves the mark; notify() then runs, on the calling thread and under no lock, the steps of each advance: `first` (the
-/// oplog's listeners), the durable listener, the continuations in commit order. When several threads notify, one of them does
-/// the work of all, so nothing ever runs twice or out of order. Threads: safe.
+/// raise() moves the mark; notify() then runs, on the calling thread and under no lock, the steps
+/// of each advance: `first` (the oplog's listeners), the durable listener, the continuations in
+/// commit order. When several threads notify, one of them does the work of all, so nothing ever
+/// runs twice or out of order. Threads: safe.
 class Watermark {
   public:
     using Done = std::function<void(Result<void>)>;
@@ -31,11 +32,12 @@ class Watermark {
     void notify();
 
     void set_listener(Listener listener);
-    /// Runs `done` with the advance that covers `position`; at once, on this thread, when that has been; with the error at once
-    /// while the mark cannot move.
+    /// Runs `done` with the advance that covers `position`; at once, on this thread, when that has
+    /// been; with the error at once while the mark cannot move.
     void when(CommitPosition position, Done done);
     Result<void> wait(CommitPosition position);
-    /// As wait(), but learns of the advance before anybody was notified; for the thread that may have to notify() itself.
+    /// As wait(), but learns of the advance before anybody was notified; for the thread that may
+    /// have to notify() itself.
     Result<void> wait_for_mark(CommitPosition position);
 
     /// The mark cannot move: who waits gets the error (on the next notify()), who comes too.
@@ -54,7 +56,7 @@ class Watermark {
     bool notifying_ = false;
     std::optional<Error> failure_;
     std::condition_variable moved_;  ///< raise() and fail(); waited for by wait_for_mark() only
-    std::deque<Waiter> waiters_;  ///< in commit order; one for each commit in flight
+    std::deque<Waiter> waiters_;     ///< in commit order; one for each commit in flight
     Listener listener_;
     const std::function<void()> first_;
 };

@@ -1,4 +1,5 @@
-// Helpers of the engine's own tests: an engine in memory or in a folder, and calls that wait for their answer.
+// Helpers of the engine's own tests: an engine in memory or in a folder, and calls that wait for
+// their answer.
 #pragma once
 
 #include "engine/changes/change_stream.h"
@@ -9,11 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <atomic>
 #include <filesystem>
 #include <future>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace angelia::engine::testing_support {
@@ -25,14 +26,17 @@ template <class T>
 std::string code_of(const Result<T>& result) {
     return result ? "ok" : error_code_name(result.error().code);
 }
-inline std::string code_of(const WriteOutcome& outcome) { return outcome.error ? error_code_name(outcome.error->code) : "ok"; }
+inline std::string code_of(const WriteOutcome& outcome) {
+    return outcome.error ? error_code_name(outcome.error->code) : "ok";
+}
 
 /// A folder of its own, removed at the end.
 class TempFolder {
   public:
     TempFolder() {
         static std::atomic<int> counter{0};
-        path_ = ::testing::TempDir() + "angelia_engine_" + std::to_string(::getpid()) + "_" + std::to_string(counter++);
+        path_ = ::testing::TempDir() + "angelia_engine_" + std::to_string(::getpid()) + "_" +
+                std::to_string(counter++);
         std::filesystem::remove_all(path_);
     }
     ~TempFolder() {
@@ -62,7 +66,8 @@ inline EngineOptions folder_options(const std::string& path) {
 
 class TestEngine {
   public:
-    explicit TestEngine(EngineOptions options = memory_options()) : engine_(Engine::open(std::move(options)).value_or_throw()) {}
+    explicit TestEngine(EngineOptions options = memory_options())
+        : engine_(Engine::open(std::move(options)).value_or_throw()) {}
     Engine& operator*() { return *engine_; }
     Engine* operator->() { return engine_.get(); }
     void close() {
@@ -73,7 +78,8 @@ class TestEngine {
     Result<WriteResult> write(WriteRequest request) {
         std::promise<Result<WriteResult>> answer;
         auto future = answer.get_future();
-        engine_->write(std::move(request), [&](Result<WriteResult> result) { answer.set_value(std::move(result)); });
+        engine_->write(std::move(request),
+                       [&](Result<WriteResult> result) { answer.set_value(std::move(result)); });
         return future.get();
     }
     /// The outcome of a single write.
@@ -89,12 +95,16 @@ class TestEngine {
         return std::move(result->outcomes.front());
     }
     WriteOutcome insert(const Namespace& ns, bson::Document document);
-    WriteOutcome insert(const Namespace& ns, std::string_view json) { return insert(ns, doc(json)); }
-    WriteOutcome update(const Namespace& ns, std::string_view filter, std::string_view update, bool multi = false, bool upsert = false);
+    WriteOutcome insert(const Namespace& ns, std::string_view json) {
+        return insert(ns, doc(json));
+    }
+    WriteOutcome update(const Namespace& ns, std::string_view filter, std::string_view update,
+                        bool multi = false, bool upsert = false);
     WriteOutcome remove(const Namespace& ns, std::string_view filter, bool multi = true);
 
     /// All documents as relaxed JSON, in the order of the answer.
-    std::vector<std::string> find(const Namespace& ns, std::string_view filter = "{}", std::string_view sort = "{}", std::string_view projection = "{}",
+    std::vector<std::string> find(const Namespace& ns, std::string_view filter = "{}",
+                                  std::string_view sort = "{}", std::string_view projection = "{}",
                                   bson::Value hint = {});
     std::int64_t count(const Namespace& ns, std::string_view filter = "{}") {
         CountSpec spec;
@@ -105,7 +115,8 @@ class TestEngine {
     Result<CursorBatch> get_more(const GetMoreSpec& spec) {
         std::promise<Result<CursorBatch>> answer;
         auto future = answer.get_future();
-        engine_->get_more(spec, [&](Result<CursorBatch> batch) { answer.set_value(std::move(batch)); });
+        engine_->get_more(spec,
+                          [&](Result<CursorBatch> batch) { answer.set_value(std::move(batch)); });
         return future.get();
     }
     Result<IndexBuild> create_index(const Namespace& ns, IndexSpec spec) {
@@ -113,31 +124,39 @@ class TestEngine {
         specs.push_back(std::move(spec));
         std::promise<Result<IndexBuild>> answer;
         auto future = answer.get_future();
-        engine_->create_indexes(ns, std::move(specs), [&](Result<IndexBuild> result) { answer.set_value(std::move(result)); });
+        engine_->create_indexes(ns, std::move(specs), [&](Result<IndexBuild> result) {
+            answer.set_value(std::move(result));
+        });
         return future.get();
     }
     Result<std::int32_t> drop(const Namespace& ns) {
         std::promise<Result<std::int32_t>> answer;
         auto future = answer.get_future();
-        engine_->drop_collection(ns, [&](Result<std::int32_t> result) { answer.set_value(std::move(result)); });
+        engine_->drop_collection(
+            ns, [&](Result<std::int32_t> result) { answer.set_value(std::move(result)); });
         return future.get();
     }
     Result<std::int32_t> drop_indexes(const Namespace& ns, bson::Value which) {
         std::promise<Result<std::int32_t>> answer;
         auto future = answer.get_future();
-        engine_->drop_indexes(ns, std::move(which), [&](Result<std::int32_t> result) { answer.set_value(std::move(result)); });
+        engine_->drop_indexes(ns, std::move(which), [&](Result<std::int32_t> result) {
+            answer.set_value(std::move(result));
+        });
         return future.get();
     }
     Result<bson::Timestamp> drop_database(const std::string& db) {
         std::promise<Result<bson::Timestamp>> answer;
         auto future = answer.get_future();
-        engine_->drop_database(db, [&](Result<bson::Timestamp> result) { answer.set_value(std::move(result)); });
+        engine_->drop_database(
+            db, [&](Result<bson::Timestamp> result) { answer.set_value(std::move(result)); });
         return future.get();
     }
     Result<bson::Timestamp> create(const Namespace& ns, bson::Document options = {}) {
         std::promise<Result<bson::Timestamp>> answer;
         auto future = answer.get_future();
-        engine_->create_collection(ns, std::move(options), [&](Result<bson::Timestamp> result) { answer.set_value(std::move(result)); });
+        engine_->create_collection(ns, std::move(options), [&](Result<bson::Timestamp> result) {
+            answer.set_value(std::move(result));
+        });
         return future.get();
     }
     /// "valid", or the errors that validate found.
@@ -150,7 +169,8 @@ class TestEngine {
 };
 
 inline std::shared_ptr<const query::Matcher> matcher(std::string_view json) {
-    return std::make_shared<const query::Matcher>(query::Matcher::parse(doc(json)).value_or_throw());
+    return std::make_shared<const query::Matcher>(
+        query::Matcher::parse(doc(json)).value_or_throw());
 }
 
 inline ConditionalWrite insert_write(const Namespace& ns, bson::Document document) {
@@ -161,7 +181,9 @@ inline ConditionalWrite insert_write(const Namespace& ns, bson::Document documen
     return write;
 }
 
-inline ConditionalWrite update_write(const Namespace& ns, std::string_view filter, std::string_view update, bool multi = false, bool upsert = false) {
+inline ConditionalWrite update_write(const Namespace& ns, std::string_view filter,
+                                     std::string_view update, bool multi = false,
+                                     bool upsert = false) {
     ConditionalWrite write;
     write.kind = WriteKind::Update;
     write.ns = ns;
@@ -170,13 +192,15 @@ inline ConditionalWrite update_write(const Namespace& ns, std::string_view filte
     options.multi = multi;
     options.upsert = upsert;
     const auto parsed = doc(update);
-    write.update = std::make_shared<const query::Update>(query::Update::parse(parsed.view(), options).value_or_throw());
+    write.update = std::make_shared<const query::Update>(
+        query::Update::parse(parsed.view(), options).value_or_throw());
     write.multi = multi;
     write.upsert = upsert;
     return write;
 }
 
-inline ConditionalWrite delete_write(const Namespace& ns, std::string_view filter, bool multi = false) {
+inline ConditionalWrite delete_write(const Namespace& ns, std::string_view filter,
+                                     bool multi = false) {
     ConditionalWrite write;
     write.kind = WriteKind::Delete;
     write.ns = ns;
@@ -185,13 +209,19 @@ inline ConditionalWrite delete_write(const Namespace& ns, std::string_view filte
     return write;
 }
 
-inline WriteOutcome TestEngine::insert(const Namespace& ns, bson::Document document) { return one(insert_write(ns, std::move(document))); }
-inline WriteOutcome TestEngine::update(const Namespace& ns, std::string_view filter, std::string_view update, bool multi, bool upsert) {
+inline WriteOutcome TestEngine::insert(const Namespace& ns, bson::Document document) {
+    return one(insert_write(ns, std::move(document)));
+}
+inline WriteOutcome TestEngine::update(const Namespace& ns, std::string_view filter,
+                                       std::string_view update, bool multi, bool upsert) {
     return one(update_write(ns, filter, update, multi, upsert));
 }
-inline WriteOutcome TestEngine::remove(const Namespace& ns, std::string_view filter, bool multi) { return one(delete_write(ns, filter, multi)); }
+inline WriteOutcome TestEngine::remove(const Namespace& ns, std::string_view filter, bool multi) {
+    return one(delete_write(ns, filter, multi));
+}
 
-inline std::vector<std::string> TestEngine::find(const Namespace& ns, std::string_view filter, std::string_view sort, std::string_view projection,
+inline std::vector<std::string> TestEngine::find(const Namespace& ns, std::string_view filter,
+                                                 std::string_view sort, std::string_view projection,
                                                  bson::Value hint) {
     FindSpec spec;
     spec.ns = ns;
@@ -220,7 +250,10 @@ inline std::string TestEngine::validate(const Namespace& ns) {
 inline std::string TestEngine::oplog_kinds() {
     std::string kinds;
     const auto oldest = engine_->oplog().oldest().as_uint64();
-    auto entries = engine_->oplog().read({bson::Timestamp::from_uint64(oldest == 0 ? 0 : oldest - 1)}, 100'000, std::size_t{1} << 30).value_or_throw();
+    auto entries = engine_->oplog()
+                       .read({bson::Timestamp::from_uint64(oldest == 0 ? 0 : oldest - 1)}, 100'000,
+                             std::size_t{1} << 30)
+                       .value_or_throw();
     for (const auto& entry : entries) kinds += static_cast<char>(entry->kind());
     return kinds;
 }

@@ -23,19 +23,22 @@ GapCache::Ticket ticket_for(const CandidateScan& scan, SearchView view) {
 
 }  // namespace
 
-Result<Targets> search_targets(const Core& core, const storage::Reader& reader, SearchView view, const CollectionPtr& collection,
-                               const ConditionalWrite& write, std::size_t budget, SteadyTime deadline) {
+Result<Targets> search_targets(const Core& core, const storage::Reader& reader, SearchView view,
+                               const CollectionPtr& collection, const ConditionalWrite& write,
+                               std::size_t budget, SteadyTime deadline) {
     Targets targets;
     targets.collection = collection->id;
     targets.index_generation = collection->index_generation;
     targets.version = collection->live->version.load();
     ANGELIA_TRY_ASSIGN(auto sort, query::SortSpec::parse(write.sort));
     const bool sorted = !sort.empty() && !write.multi;
-    ANGELIA_TRY_ASSIGN(auto plan, choose_plan(*collection, *write.filter, sorted ? &sort : nullptr, write.hint.view()));
+    ANGELIA_TRY_ASSIGN(auto plan, choose_plan(*collection, *write.filter, sorted ? &sort : nullptr,
+                                              write.hint.view()));
     const bool must_compare = sorted && !plan.provides_sort;
 
     CandidateScan scan(collection, std::move(plan), *write.filter);
-    scan.attach(reader, collection, scan.plan().index, ticket_for(scan, view), core.options.slow_move);
+    scan.attach(reader, collection, scan.plan().index, ticket_for(scan, view),
+                core.options.slow_move);
     std::string best_key;
     std::size_t examined = 0;
     for (;;) {

@@ -13,12 +13,14 @@ query::KeyRange expired_keys(bson::Date last, bool descending) {
     const auto lowest = bson::value(bson::Date{INT64_MIN}), highest = bson::value(last);
     query::append_key(first_key, lowest.view(), descending);
     query::append_key(last_key, highest.view(), descending);
-    return descending ? query::KeyRange{last_key, storage::prefix_end(first_key)} : query::KeyRange{first_key, storage::prefix_end(last_key)};
+    return descending ? query::KeyRange{last_key, storage::prefix_end(first_key)}
+                      : query::KeyRange{first_key, storage::prefix_end(last_key)};
 }
 
 /// What a document must still be when it is deleted: a lease that was extended meanwhile wins.
 Result<query::Matcher> expired_filter(const Index& index, bson::Date last) {
-    const auto due = bson::make(index.pattern.fields.front().path.dotted(), bson::make("$lte", last));
+    const auto due =
+        bson::make(index.pattern.fields.front().path.dotted(), bson::make("$lte", last));
     if (index.spec.partial_filter.empty()) return query::Matcher::parse(due);
     return query::Matcher::parse(bson::make("$and", bson::array(due, index.spec.partial_filter)));
 }
@@ -58,7 +60,8 @@ Result<std::int64_t> TtlMonitor::expire(const CollectionPtr& collection, std::si
         targets.index_generation = collection->index_generation;
         // A version that never was: every target is looked at again inside.
         targets.version = UINT64_MAX;
-        scan.attach(core_.storage->latest(), collection, position, index.gaps->begin(), core_.options.slow_move);
+        scan.attach(core_.storage->latest(), collection, position, index.gaps->begin(),
+                    core_.options.slow_move);
         bool more = true;
         while (more && targets.records.size() < kTtlBatchMax) {
             ANGELIA_TRY_ASSIGN(more, scan.next());

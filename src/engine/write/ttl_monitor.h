@@ -1,4 +1,5 @@
-// Deletes documents whose time is over (contract 7.3): by the wall clock, in small batches, through the ordinary write path.
+// Deletes documents whose time is over (contract 7.3): by the wall clock, in small batches, through
+// the ordinary write path.
 #pragma once
 
 #include "engine/core.h"
@@ -11,7 +12,8 @@ inline constexpr std::size_t kTtlBatchMax = 500;  // design D5: batches that yie
 class TtlMonitor {
   public:
     explicit TtlMonitor(Core& core) : core_(core) {}
-    /// Looks at every TTL index once. Returns the number of documents deleted. Errors: those of the reader and of the commit.
+    /// Looks at every TTL index once. Returns the number of documents deleted. Errors: those of the
+    /// reader and of the commit.
     Result<std::int64_t> run_pass();
 
   private:

@@ -20,14 +20,17 @@ struct TtlFixture {
         o.storage.clock = &clock;
         return o;
     }
-    void ttl_index(std::int64_t seconds, std::string_view key = R"({"until": 1})", std::string_view partial = "{}") {
+    void ttl_index(std::int64_t seconds, std::string_view key = R"({"until": 1})",
+                   std::string_view partial = "{}") {
         auto spec = index_spec("ttl", key);
         spec.expire_after_seconds = seconds;
         spec.partial_filter = doc(partial);
         engine.create_index(kLeases, std::move(spec)).value_or_throw();
     }
     bson::Date in(std::int64_t seconds) { return {clock.system_millis() + seconds * 1000}; }
-    void add(std::int32_t id, bson::Date until) { engine.insert(kLeases, bson::make("_id", id, "until", until)); }
+    void add(std::int32_t id, bson::Date until) {
+        engine.insert(kLeases, bson::make("_id", id, "until", until));
+    }
     Texts ids() { return engine.find(kLeases, "{}", R"({"_id": 1})", R"({"_id": 1})"); }
     std::int64_t pass() { return engine->run_ttl_pass().value_or_throw(); }
 };
@@ -52,7 +55,8 @@ TEST(Ttl, DeletesWhatIsOverAndNothingElse) {
 TEST(Ttl, TakesTheEarliestDateOfAnArray) {
     TtlFixture t;
     t.ttl_index(0);
-    t.engine.insert(kLeases, bson::make("_id", std::int32_t{1}, "until", bson::array(t.in(100), t.in(1), "x")));
+    t.engine.insert(
+        kLeases, bson::make("_id", std::int32_t{1}, "until", bson::array(t.in(100), t.in(1), "x")));
     EXPECT_EQ(t.pass(), 0);
     t.clock.advance(std::chrono::seconds(1));
     EXPECT_EQ(t.pass(), 1);
@@ -90,7 +94,9 @@ TEST(Ttl, WorksInBatches) {
     TtlFixture t;
     t.ttl_index(0);
     WriteRequest request;
-    for (int i = 0; i < 1700; ++i) request.writes.push_back(insert_write(kLeases, bson::make("_id", std::int32_t{i}, "until", t.in(-1))));
+    for (int i = 0; i < 1700; ++i)
+        request.writes.push_back(
+            insert_write(kLeases, bson::make("_id", std::int32_t{i}, "until", t.in(-1))));
     t.engine.write(std::move(request)).value_or_throw();
     const auto commits = t.engine->storage().statistics().commits;
     EXPECT_EQ(t.pass(), 1700);
@@ -106,9 +112,11 @@ TEST(Ttl, AnExtendedLeaseWins) {
     // Extensions and passes race; whoever was told that its extension took effect keeps its lease.
     std::vector<std::int32_t> extended;
     std::thread extender([&] {
-        const auto later = bson::to_json(bson::make("$set", bson::make("until", t.in(1000))), bson::JsonMode::Canonical);
+        const auto later = bson::to_json(bson::make("$set", bson::make("until", t.in(1000))),
+                                         bson::JsonMode::Canonical);
         for (std::int32_t i = 0; i < kLeaseCount; ++i)
-            if (t.engine.update(kLeases, text(bson::make("_id", i)), later).modified == 1) extended.push_back(i);
+            if (t.engine.update(kLeases, text(bson::make("_id", i)), later).modified == 1)
+                extended.push_back(i);
     });
     std::int64_t deleted = 0;
     for (int i = 0; i < 20; ++i) deleted += t.pass();

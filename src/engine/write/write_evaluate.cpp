@@ -1,15 +1,18 @@
-// One write inside the apply section: nobody else writes meanwhile, so what is read here stays true. That is why racing upserts need no
-// second try (contract 3.4): the loser finds the winner's document in its own search.
+// One write inside the apply section: nobody else writes meanwhile, so what is read here stays
+// true. That is why racing upserts need no second try (contract 3.4): the loser finds the winner's
+// document in its own search.
 #include "engine/write/write_run.h"
 
 #include <fmt/format.h>
 
 namespace angelia::engine {
 
-Result<WriteRun::Step> WriteRun::evaluate(ApplyScope& scope, std::size_t i, PendingStatements& statements) {
+Result<WriteRun::Step> WriteRun::evaluate(ApplyScope& scope, std::size_t i,
+                                          PendingStatements& statements) {
     const auto& write = request_.writes[i];
     auto& outcome = outcomes_[i];
-    if ((write.only_if && !took_effect(*write.only_if)) || (write.unless && took_effect(*write.unless))) {
+    if ((write.only_if && !took_effect(*write.only_if)) ||
+        (write.unless && took_effect(*write.unless))) {
         outcome.skipped = true;
         return Step::Finished;
     }
@@ -28,7 +31,8 @@ Result<WriteRun::Step> WriteRun::evaluate(ApplyScope& scope, std::size_t i, Pend
 }
 
 Result<bool> WriteRun::answer_from_record(ApplyScope& scope, std::size_t i) {
-    ANGELIA_TRY_ASSIGN(const StatementResult* found, core_.retries.find(scope.section(), *request_.retry, stmt_id(i)));
+    ANGELIA_TRY_ASSIGN(const StatementResult* found,
+                       core_.retries.find(scope.section(), *request_.retry, stmt_id(i)));
     if (!found) return false;
     auto& outcome = outcomes_[i];
     outcome.matched = found->matched;
@@ -36,7 +40,8 @@ Result<bool> WriteRun::answer_from_record(ApplyScope& scope, std::size_t i) {
     outcome.upserted_id = found->upserted_id;
     outcome.retried = true;
     if (found->has_image) {
-        ANGELIA_TRY_ASSIGN(outcome.image, core_.retries.image(scope.section(), *request_.retry, stmt_id(i)));
+        ANGELIA_TRY_ASSIGN(outcome.image,
+                           core_.retries.image(scope.section(), *request_.retry, stmt_id(i)));
     }
     ++core_.counters.retried_statements;
     return true;
@@ -56,7 +61,8 @@ void WriteRun::remember(std::size_t i, PendingStatements& statements) {
 
 Result<void> WriteRun::need_collection(ApplyScope& scope, const Namespace& ns) {
     if (scope.collection(ns)) return {};
-    if (!request_.create_collections) return Error(ErrorCode::NamespaceNotFound, fmt::format("ns does not exist: {}", ns.full()));
+    if (!request_.create_collections)
+        return Error(ErrorCode::NamespaceNotFound, fmt::format("ns does not exist: {}", ns.full()));
     ANGELIA_TRY(scope.create_collection(ns, bson::Document()));
     return {};
 }
@@ -73,15 +79,20 @@ Result<void> WriteRun::evaluate_insert(ApplyScope& scope, std::size_t i) {
     return {};
 }
 
-bool WriteRun::usable(const Targets& targets, const Collection& collection, const ConditionalWrite& write) const {
-    if (targets.collection != collection.id || targets.index_generation != collection.index_generation) return false;
+bool WriteRun::usable(const Targets& targets, const Collection& collection,
+                      const ConditionalWrite& write) const {
+    if (targets.collection != collection.id ||
+        targets.index_generation != collection.index_generation)
+        return false;
     if (targets.version == collection.live->version.load()) return true;
-    // Others wrote meanwhile. What was found is checked again one by one; what was not found may be there now.
+    // Others wrote meanwhile. What was found is checked again one by one; what was not found may be
+    // there now.
     if (targets.records.empty()) return !write.upsert;
     return write.multi || write.sort.empty();
 }
 
-Result<WriteRun::Step> WriteRun::find_targets(ApplyScope& scope, const CollectionPtr& collection, std::size_t i) {
+Result<WriteRun::Step> WriteRun::find_targets(ApplyScope& scope, const CollectionPtr& collection,
+                                              std::size_t i) {
     const auto& write = request_.writes[i];
     if (auto it = outside_.find(i); it != outside_.end()) {
         if (usable(it->second, *collection, write)) {
@@ -94,7 +105,9 @@ Result<WriteRun::Step> WriteRun::find_targets(ApplyScope& scope, const Collectio
     }
     const bool inside = searches_ >= kSearchesOutsideMax;
     const auto view = scope.changed() ? SearchView::ChangedSection : SearchView::Section;
-    ANGELIA_TRY_ASSIGN(auto targets, search_targets(core_, scope.section(), view, collection, write, inside ? 0 : kExaminedInsideMax, request_.deadline));
+    ANGELIA_TRY_ASSIGN(auto targets,
+                       search_targets(core_, scope.section(), view, collection, write,
+                                      inside ? 0 : kExaminedInsideMax, request_.deadline));
     if (targets.gave_up) return Step::SearchOutside;
     progress_ = Progress{std::move(targets), 0};
     return Step::Finished;
@@ -105,7 +118,8 @@ Result<WriteRun::Step> WriteRun::evaluate_filtered(ApplyScope& scope, std::size_
     auto& outcome = outcomes_[i];
     auto collection = scope.collection(write.ns);
     if (!collection) {
-        if (write.kind == WriteKind::Update && write.upsert && outcome.matched == 0) ANGELIA_TRY(upsert(scope, i));
+        if (write.kind == WriteKind::Update && write.upsert && outcome.matched == 0)
+            ANGELIA_TRY(upsert(scope, i));
         return Step::Finished;
     }
     if (!progress_) {
@@ -113,12 +127,18 @@ Result<WriteRun::Step> WriteRun::evaluate_filtered(ApplyScope& scope, std::size_
         if (step != Step::Finished) return step;
     }
     auto& records = progress_->targets.records;
-    if (progress_->targets.collection != collection->id) records.clear();  // dropped and made again between two batches
+    if (progress_->targets.collection != collection->id)
+        records.clear();  // dropped and made again between two batches
     while (progress_->at < records.size()) {
-        if (!request_.atomic && (applied_in_batch_ >= kBatchWritesMax || scope.bytes() >= kBatchBytesMax)) return Step::BatchFull;
+        if (!request_.atomic &&
+            (applied_in_batch_ >= kBatchWritesMax || scope.bytes() >= kBatchBytesMax))
+            return Step::BatchFull;
         const auto record = records[progress_->at++];
-        ANGELIA_TRY_ASSIGN(bool there, read_record(scope.section(), collection->id, record, record_value_));
-        const bool matches = there && write.filter->matches(bson::DocumentView(storage::record_document(record_value_)));
+        ANGELIA_TRY_ASSIGN(bool there,
+                           read_record(scope.section(), collection->id, record, record_value_));
+        const bool matches =
+            there &&
+            write.filter->matches(bson::DocumentView(storage::record_document(record_value_)));
         if (!matches) {
             if (write.multi) continue;
             // Only a search outside can be overtaken; another document may match now.
@@ -134,11 +154,13 @@ Result<WriteRun::Step> WriteRun::evaluate_filtered(ApplyScope& scope, std::size_
             ANGELIA_TRY(apply_update(scope, i, record, before));
         ++applied_in_batch_;
     }
-    if (write.kind == WriteKind::Update && write.upsert && outcome.matched == 0) ANGELIA_TRY(upsert(scope, i));
+    if (write.kind == WriteKind::Update && write.upsert && outcome.matched == 0)
+        ANGELIA_TRY(upsert(scope, i));
     return Step::Finished;
 }
 
-Result<void> WriteRun::apply_update(ApplyScope& scope, std::size_t i, storage::RecordId record, bson::DocumentView before) {
+Result<void> WriteRun::apply_update(ApplyScope& scope, std::size_t i, storage::RecordId record,
+                                    bson::DocumentView before) {
     const auto& write = request_.writes[i];
     auto& outcome = outcomes_[i];
     query::ApplyContext context;
@@ -149,9 +171,12 @@ Result<void> WriteRun::apply_update(ApplyScope& scope, std::size_t i, storage::R
     ++outcome.matched;
     if (result.modified) {
         if (result.document.size_bytes() > bson::kDocumentBytesInternalMax)
-            return Error(ErrorCode::BSONObjectTooLarge, fmt::format("Resulting document after update is larger than {}", bson::kDocumentBytesMax));
+            return Error(ErrorCode::BSONObjectTooLarge,
+                         fmt::format("Resulting document after update is larger than {}",
+                                     bson::kDocumentBytesMax));
         const auto* description = write.update->is_replacement() ? nullptr : &result.description;
-        ANGELIA_TRY(replace_record(scope, write.ns, record, before, result.document, description, retry_reference(i)));
+        ANGELIA_TRY(replace_record(scope, write.ns, record, before, result.document, description,
+                                   retry_reference(i)));
         ++outcome.modified;
         ++core_.counters.updated;
     }
@@ -160,7 +185,8 @@ Result<void> WriteRun::apply_update(ApplyScope& scope, std::size_t i, storage::R
     return {};
 }
 
-Result<void> WriteRun::apply_delete(ApplyScope& scope, std::size_t i, storage::RecordId record, bson::DocumentView before) {
+Result<void> WriteRun::apply_delete(ApplyScope& scope, std::size_t i, storage::RecordId record,
+                                    bson::DocumentView before) {
     const auto& write = request_.writes[i];
     auto& outcome = outcomes_[i];
     ANGELIA_TRY(remove_record(scope, write.ns, record, before, retry_reference(i)));

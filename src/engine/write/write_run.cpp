@@ -1,4 +1,5 @@
-// The frame: batches, rollback, searches outside. What a single write does is in write_evaluate.cpp.
+// The frame: batches, rollback, searches outside. What a single write does is in
+// write_evaluate.cpp.
 #include "engine/write/write_run.h"
 
 #include <fmt/format.h>
@@ -15,17 +16,24 @@ WriteRun::WriteRun(Core& core, WriteRequest request) : core_(core), request_(std
 Result<void> WriteRun::check_request() const {
     const auto& writes = request_.writes;
     if (writes.empty() || writes.size() > kWritesMax)
-        return Error(ErrorCode::InvalidLength, fmt::format("Write batch sizes must be between 1 and {}. Got {} operations.", kWritesMax, writes.size()));
+        return Error(ErrorCode::InvalidLength,
+                     fmt::format("Write batch sizes must be between 1 and {}. Got {} operations.",
+                                 kWritesMax, writes.size()));
     const Namespace* checked = nullptr;
     for (std::size_t i = 0; i < writes.size(); ++i) {
         const auto& write = writes[i];
         if (!checked || *checked != write.ns) ANGELIA_TRY(check_namespace(write.ns));
         checked = &write.ns;
         if ((write.only_if && *write.only_if >= i) || (write.unless && *write.unless >= i))
-            return Error(ErrorCode::BadValue, fmt::format("write {} depends on a write that does not stand before it", i));
-        if (write.kind != WriteKind::Insert && !write.filter) return Error(ErrorCode::BadValue, fmt::format("write {} has no filter", i));
-        if (write.kind == WriteKind::Update && !write.update) return Error(ErrorCode::BadValue, fmt::format("write {} has no update", i));
-        if (request_.retry && write.multi) return Error(ErrorCode::InvalidOptions, "Cannot use retryable writes with multi=true");
+            return Error(
+                ErrorCode::BadValue,
+                fmt::format("write {} depends on a write that does not stand before it", i));
+        if (write.kind != WriteKind::Insert && !write.filter)
+            return Error(ErrorCode::BadValue, fmt::format("write {} has no filter", i));
+        if (write.kind == WriteKind::Update && !write.update)
+            return Error(ErrorCode::BadValue, fmt::format("write {} has no update", i));
+        if (request_.retry && write.multi)
+            return Error(ErrorCode::InvalidOptions, "Cannot use retryable writes with multi=true");
     }
     return {};
 }
@@ -77,19 +85,27 @@ Result<WriteRun::Step> WriteRun::run_batch() {
     applied_in_batch_ = 0;
     Step last = Step::Finished;
     const std::size_t first = next_;
-    // Alone in its batch a failed write is undone by throwing the batch away; an insert fails before it puts anything.
+    // Alone in its batch a failed write is undone by throwing the batch away; an insert fails
+    // before it puts anything.
     const auto needs_mark = [&](std::size_t i) {
-        return !request_.atomic && request_.writes.size() > 1 && request_.writes[i].kind != WriteKind::Insert;
+        return !request_.atomic && request_.writes.size() > 1 &&
+               request_.writes[i].kind != WriteKind::Insert;
     };
     bool failed_alone = false;
-    const auto ready = [&](std::size_t i) { return request_.writes[i].kind != WriteKind::Insert || prepared_[i].done; };
+    const auto ready = [&](std::size_t i) {
+        return request_.writes[i].kind != WriteKind::Insert || prepared_[i].done;
+    };
     while (next_ < request_.writes.size() && ready(next_)) {
-        if (!request_.atomic && next_ != first && (applied_in_batch_ >= kBatchWritesMax || scope.bytes() >= kBatchBytesMax)) break;
+        if (!request_.atomic && next_ != first &&
+            (applied_in_batch_ >= kBatchWritesMax || scope.bytes() >= kBatchBytesMax))
+            break;
         const auto mark = needs_mark(next_) ? scope.mark() : nullptr;
         const auto statement_mark = statements.results.size();
         auto step = evaluate(scope, next_, statements);
         if (step && request_.atomic && scope.bytes() > kAtomicBytesMax)
-            step = Error(ErrorCode::TransactionTooLarge, fmt::format("an atomic list of writes is limited to {} bytes", kAtomicBytesMax));
+            step = Error(
+                ErrorCode::TransactionTooLarge,
+                fmt::format("an atomic list of writes is limited to {} bytes", kAtomicBytesMax));
         if (!step) {
             if (request_.atomic) {
                 fail_atomic(next_, std::move(step).error());
@@ -120,11 +136,13 @@ Result<WriteRun::Step> WriteRun::run_batch() {
         return last;
     }
     if (!scope.changed() || failed_alone) {
-        // What was found out here may rest on others' writes behind our last batch: the answer waits for those, too.
+        // What was found out here may rest on others' writes behind our last batch: the answer
+        // waits for those, too.
         position_ = core_.storage->applied();
         return last;
     }
-    ANGELIA_TRY_ASSIGN(position_, scope.commit(request_.retry ? &*request_.retry : nullptr, std::move(statements)));
+    ANGELIA_TRY_ASSIGN(position_, scope.commit(request_.retry ? &*request_.retry : nullptr,
+                                               std::move(statements)));
     return last;
 }
 
@@ -150,9 +168,11 @@ Result<void> WriteRun::search_outside(std::size_t i) {
     const auto& write = request_.writes[i];
     auto collection = core_.catalog.find(write.ns);
     if (!collection) return {};  // dropped meanwhile: found out inside
-    auto targets = search_targets(core_, core_.storage->latest(), SearchView::Latest, collection, write, 0, request_.deadline);
+    auto targets = search_targets(core_, core_.storage->latest(), SearchView::Latest, collection,
+                                  write, 0, request_.deadline);
     if (!targets) {
-        // An error of the search is the write's own; the search inside will meet it again unless it came from a dropped index.
+        // An error of the search is the write's own; the search inside will meet it again unless it
+        // came from a dropped index.
         if (targets.error().code == ErrorCode::MaxTimeMSExpired) return std::move(targets).error();
         searches_ = kSearchesOutsideMax;
         return {};
@@ -174,7 +194,8 @@ std::int32_t WriteRun::stmt_id(std::size_t i) const {
 bool WriteRun::took_effect(std::size_t i) const {
     const auto& outcome = outcomes_[i];
     if (outcome.error || outcome.skipped) return false;
-    if (request_.writes[i].kind == WriteKind::Update) return outcome.modified > 0 || !outcome.upserted_id.is_missing();
+    if (request_.writes[i].kind == WriteKind::Update)
+        return outcome.modified > 0 || !outcome.upserted_id.is_missing();
     return outcome.matched > 0;
 }
 

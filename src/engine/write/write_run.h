@@ -13,9 +13,11 @@ inline constexpr std::size_t kBatchWritesMax = 1000;
 inline constexpr std::size_t kBatchBytesMax = std::size_t{8} << 20;
 /// An atomic list must fit into one batch.
 inline constexpr std::size_t kAtomicBytesMax = std::size_t{256} << 20;
-/// Documents that a search may look at inside the section; what needs more is searched outside and checked again inside.
+/// Documents that a search may look at inside the section; what needs more is searched outside and
+/// checked again inside.
 inline constexpr std::size_t kExaminedInsideMax = 500;
-/// So often a search outside is repeated because others changed the collection meanwhile; then it is done inside.
+/// So often a search outside is repeated because others changed the collection meanwhile; then it
+/// is done inside.
 inline constexpr int kSearchesOutsideMax = 3;
 inline constexpr std::size_t kWritesMax = 100'000;  // MongoDB limit, maxWriteBatchSize
 
@@ -26,9 +28,11 @@ class WriteRun {
     /// The records a multi write is about, found already: it applies to those that still match.
     void set_targets(std::size_t write, Targets targets) { outside_[write] = std::move(targets); }
 
-    /// Executes everything. An error refuses the rest of the request; outcomes of single writes carry their own errors.
+    /// Executes everything. An error refuses the rest of the request; outcomes of single writes
+    /// carry their own errors.
     Result<void> run();
-    /// Behind the last change of the run, or the newest applied one when nothing changed: the answer must wait for it.
+    /// Behind the last change of the run, or the newest applied one when nothing changed: the
+    /// answer must wait for it.
     storage::CommitPosition position() const { return position_; }
     std::vector<WriteOutcome> take_outcomes() { return std::move(outcomes_); }
     bool wait_durable() const { return request_.wait_durable; }
@@ -58,9 +62,12 @@ class WriteRun {
     Result<void> evaluate_insert(ApplyScope& scope, std::size_t i);
     Result<Step> evaluate_filtered(ApplyScope& scope, std::size_t i);
     Result<Step> find_targets(ApplyScope& scope, const CollectionPtr& collection, std::size_t i);
-    bool usable(const Targets& targets, const Collection& collection, const ConditionalWrite& write) const;
-    Result<void> apply_update(ApplyScope& scope, std::size_t i, storage::RecordId record, bson::DocumentView before);
-    Result<void> apply_delete(ApplyScope& scope, std::size_t i, storage::RecordId record, bson::DocumentView before);
+    bool usable(const Targets& targets, const Collection& collection,
+                const ConditionalWrite& write) const;
+    Result<void> apply_update(ApplyScope& scope, std::size_t i, storage::RecordId record,
+                              bson::DocumentView before);
+    Result<void> apply_delete(ApplyScope& scope, std::size_t i, storage::RecordId record,
+                              bson::DocumentView before);
     Result<void> upsert(ApplyScope& scope, std::size_t i);
     Result<void> need_collection(ApplyScope& scope, const Namespace& ns);
     void remember(std::size_t i, PendingStatements& statements);
@@ -79,7 +86,7 @@ class WriteRun {
     std::optional<Progress> progress_;  ///< of the write at next_
     int searches_ = 0;                  ///< outside, of the write at next_ (or of an atomic list)
     storage::CommitPosition position_;
-    std::string record_value_;          ///< reused
+    std::string record_value_;  ///< reused
 };
 
 }  // namespace angelia::engine

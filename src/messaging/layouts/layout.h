@@ -1,4 +1,5 @@
-// A layout is data: which collection holds what, how long a lock lives, which indexes there are. No store calls, no threads, no handlers.
+// A layout is data: which collection holds what, how long a lock lives, which indexes there are. No
+// store calls, no threads, no handlers.
 #pragma once
 
 #include <angelia/store/store.h>
@@ -15,8 +16,9 @@ struct LayoutNames {
     std::string main;            ///< collection of messages
     std::string locks;
     std::string participants;
-    std::vector<store::IndexDefinition> own_indexes;       ///< of `main`: what our queries use
-    std::vector<store::IndexDefinition> morphium_indexes;  ///< of `main`: all that Java nodes create
+    std::vector<store::IndexDefinition> own_indexes;  ///< of `main`: what our queries use
+    std::vector<store::IndexDefinition>
+        morphium_indexes;  ///< of `main`: all that Java nodes create
     std::vector<store::IndexDefinition> lock_indexes;
 };
 

@@ -1,4 +1,5 @@
-// Several nodes on one simulated server, driven step by step: no threads, no sockets, time that moves when told.
+// Several nodes on one simulated server, driven step by step: no threads, no sockets, time that
+// moves when told.
 #pragma once
 
 #include "store/testing/simulated_store.h"
@@ -31,24 +32,29 @@ struct SimNode {
 class SimCluster {
   public:
     /// Seed 0: tasks in the order in which they were posted.
-    explicit SimCluster(std::uint64_t seed = 0) : scheduler(clock, seed), server_lane(scheduler), server(server_lane, clock) {}
+    explicit SimCluster(std::uint64_t seed = 0)
+        : scheduler(clock, seed), server_lane(scheduler), server(server_lane, clock) {}
     ~SimCluster() {
         for (auto& node : nodes) node.bus.reset();
     }
 
-    using Wrap = std::function<std::shared_ptr<store::StoreAdapter>(std::shared_ptr<store::StoreAdapter>)>;
+    using Wrap =
+        std::function<std::shared_ptr<store::StoreAdapter>(std::shared_ptr<store::StoreAdapter>)>;
     /// Not started. `wrap`: what stands between the node and its simulated store.
     SimNode& add(std::string id, Options options = {}, const Wrap& wrap = {}) {
         SimNode& node = nodes.emplace_back();
         node.store = server.connect(id);
-        for (int i = 0; i < 5; ++i) node.lanes.push_back(std::make_shared<ManualExecutor>(scheduler));
+        for (int i = 0; i < 5; ++i)
+            node.lanes.push_back(std::make_shared<ManualExecutor>(scheduler));
         options.id = std::move(id);
         options.clock = &clock;
-        options.executors = {node.lanes[0], node.lanes[1], node.lanes[2], node.lanes[3], node.lanes[4]};
+        options.executors = {node.lanes[0], node.lanes[1], node.lanes[2], node.lanes[3],
+                             node.lanes[4]};
         options.log = [&node](LogLevel, std::string_view text) { node.log.emplace_back(text); };
         std::shared_ptr<store::StoreAdapter> adapter = node.store;
         if (wrap) adapter = wrap(std::move(adapter));
-        node.bus = std::make_unique<Messaging>(store::Store(std::move(adapter), "app"), std::move(options));
+        node.bus = std::make_unique<Messaging>(store::Store(std::move(adapter), "app"),
+                                               std::move(options));
         return node;
     }
     SimNode& start(std::string id, Options options = {}) {
@@ -75,7 +81,8 @@ class SimCluster {
         if (!looker_) looker_ = server.connect("looker");
         return store::Store(looker_, "app");
     }
-    std::vector<bson::Document> documents(const std::string& collection, bson::Document filter = {}) {
+    std::vector<bson::Document> documents(const std::string& collection,
+                                          bson::Document filter = {}) {
         return look().find({{"app", collection}, std::move(filter), {}, {}, 0, 0}).value_or_throw();
     }
     std::size_t count(const std::string& collection) { return documents(collection).size(); }
@@ -83,7 +90,8 @@ class SimCluster {
         const auto r = look().insert({"app", collection}, document).value_or_throw();
         if (!r.errors.empty()) throw Exception(r.errors[0].error);
     }
-    void update(const std::string& collection, const bson::Document& filter, const bson::Document& change) {
+    void update(const std::string& collection, const bson::Document& filter,
+                const bson::Document& change) {
         const auto r = look().update_one({"app", collection}, filter, change).value_or_throw();
         if (!r.errors.empty()) throw Exception(r.errors[0].error);
     }
@@ -99,6 +107,8 @@ class SimCluster {
     SteadyTime next_ttl_{};
 };
 
-inline std::int64_t counter(const SimNode& node, const std::string& name) { return node.bus->status().counters.at(name); }
+inline std::int64_t counter(const SimNode& node, const std::string& name) {
+    return node.bus->status().counters.at(name);
+}
 
 }  // namespace angelia::messaging::testing

@@ -9,7 +9,8 @@
 namespace angelia::store::testing {
 namespace {
 
-constexpr std::size_t kEventsMax = 200'000;   // a simulation that needs more history than this asks for it by reading in time
+constexpr std::size_t kEventsMax =
+    200'000;  // a simulation that needs more history than this asks for it by reading in time
 
 std::string id_key(bson::ValueView id) {
     std::string key;
@@ -17,9 +18,11 @@ std::string id_key(bson::ValueView id) {
     return key;
 }
 
-Error duplicate(const CollectionName& name, std::string_view index, bson::Document pattern, bson::Document value) {
-    Error error(ErrorCode::DuplicateKey, fmt::format("E11000 duplicate key error collection: {} index: {} dup key: {}", name.full(), index,
-                                                     bson::to_json(value)));
+Error duplicate(const CollectionName& name, std::string_view index, bson::Document pattern,
+                bson::Document value) {
+    Error error(ErrorCode::DuplicateKey,
+                fmt::format("E11000 duplicate key error collection: {} index: {} dup key: {}",
+                            name.full(), index, bson::to_json(value)));
     error.details_bson = bson::make("keyPattern", pattern, "keyValue", value).take_bytes();
     return error;
 }
@@ -42,7 +45,8 @@ Result<bson::Document> complete(bson::DocumentView document, SimulatedServer::St
     return query::fill_empty_timestamps(whole, [&server] { return server.next_time(); });
 }
 
-bson::Document event_body(std::string_view operation, bson::Timestamp time, bson::Date wall, const CollectionName& name, bson::DocumentView key,
+bson::Document event_body(std::string_view operation, bson::Timestamp time, bson::Date wall,
+                          const CollectionName& name, bson::DocumentView key,
                           const bson::Document* full, const query::UpdateDescription* description) {
     bson::Builder b;
     b.add("operationType", operation).add("clusterTime", time).add("wallTime", wall);
@@ -51,7 +55,8 @@ bson::Document event_body(std::string_view operation, bson::Timestamp time, bson
     if (!key.empty()) b.add("documentKey", key);
     if (description != nullptr) {
         b.open("updateDescription");
-        b.add("updatedFields", description->updated_fields).add("removedFields", description->removed_fields);
+        b.add("updatedFields", description->updated_fields)
+            .add("removedFields", description->removed_fields);
         b.add("truncatedArrays", description->truncated_arrays);
         b.close();
     }
@@ -62,30 +67,40 @@ bson::Document key_of(const bson::Document& document) { return bson::make("_id",
 
 }  // namespace
 
-bson::Document token_of(bson::Timestamp time) { return bson::make("_data", fmt::format("{:016X}", time.as_uint64())); }
+bson::Document token_of(bson::Timestamp time) {
+    return bson::make("_data", fmt::format("{:016X}", time.as_uint64()));
+}
 
 std::optional<bson::Timestamp> time_of(bson::DocumentView token) {
     const auto text = token["_data"].get_string();
-    if (!text || text->size() != 16 || text->find_first_not_of("0123456789ABCDEF") != std::string_view::npos) return std::nullopt;
+    if (!text || text->size() != 16 ||
+        text->find_first_not_of("0123456789ABCDEF") != std::string_view::npos)
+        return std::nullopt;
     return bson::Timestamp::from_uint64(std::stoull(std::string(*text), nullptr, 16));
 }
 
 bson::Timestamp SimulatedServer::State::next_time() {
     const auto seconds = static_cast<std::uint32_t>(now().millis / 1000);
-    last_time = seconds > last_time.seconds ? bson::Timestamp{seconds, 1} : bson::Timestamp::from_uint64(last_time.as_uint64() + 1);
+    last_time = seconds > last_time.seconds
+                    ? bson::Timestamp{seconds, 1}
+                    : bson::Timestamp::from_uint64(last_time.as_uint64() + 1);
     return last_time;
 }
 
-Result<void> SimulatedServer::State::enter(const CollectionName& name, SimulatedCollection& c, std::uint64_t sequence, SharedDocument stored) {
+Result<void> SimulatedServer::State::enter(const CollectionName& name, SimulatedCollection& c,
+                                           std::uint64_t sequence, SharedDocument stored) {
     const std::string key = id_key((*stored)["_id"]);
-    if (c.ids.count(key) != 0) return duplicate(name, "_id_", bson::make("_id", std::int32_t{1}), key_of(*stored));
+    if (c.ids.count(key) != 0)
+        return duplicate(name, "_id_", bson::make("_id", std::int32_t{1}), key_of(*stored));
     std::vector<std::pair<SimulatedIndex*, std::string>> added;
     for (auto& index : c.indexes) {
         if (!index.definition.unique) continue;
-        ANGELIA_TRY_ASSIGN(const query::IndexKeys keys, query::index_keys(index.pattern, *stored, index.definition.sparse));
+        ANGELIA_TRY_ASSIGN(const query::IndexKeys keys,
+                           query::index_keys(index.pattern, *stored, index.definition.sparse));
         for (const auto& k : keys.keys) {
             if (index.keys.count(k) != 0) {
-                return duplicate(name, index.definition.name, index.definition.key.copy(), query::key_values(index.pattern, *stored, k));
+                return duplicate(name, index.definition.name, index.definition.key.copy(),
+                                 query::key_values(index.pattern, *stored, k));
             }
             added.emplace_back(&index, k);
         }
@@ -99,13 +114,15 @@ Result<void> SimulatedServer::State::enter(const CollectionName& name, Simulated
 void SimulatedServer::State::leave(SimulatedCollection& c, std::uint64_t sequence) {
     const SharedDocument stored = c.documents.at(sequence);
     for (auto& index : c.indexes) {
-        std::erase_if(index.keys, [sequence](const auto& entry) { return entry.second == sequence; });
+        std::erase_if(index.keys,
+                      [sequence](const auto& entry) { return entry.second == sequence; });
     }
     c.ids.erase(id_key((*stored)["_id"]));
     c.documents.erase(sequence);
 }
 
-Result<void> SimulatedServer::State::replace(const CollectionName& name, SimulatedCollection& c, std::uint64_t sequence, SharedDocument after) {
+Result<void> SimulatedServer::State::replace(const CollectionName& name, SimulatedCollection& c,
+                                             std::uint64_t sequence, SharedDocument after) {
     const SharedDocument before = c.documents.at(sequence);
     leave(c, sequence);
     if (auto entered = enter(name, c, sequence, std::move(after)); !entered) {
@@ -130,17 +147,22 @@ void SimulatedServer::State::wake_watches() {
     }
 }
 
-Result<bson::Value> SimulatedServer::State::insert(const CollectionName& name, bson::DocumentView document_view) {
+Result<bson::Value> SimulatedServer::State::insert(const CollectionName& name,
+                                                   bson::DocumentView document_view) {
     ANGELIA_TRY_ASSIGN(bson::Document whole, complete(document_view, *this));
     const auto stored = std::make_shared<const bson::Document>(std::move(whole));
     ANGELIA_TRY(enter(name, collections[name], ++last_sequence, stored));
     const bson::Timestamp time = next_time();
     bson::Value id((*stored)["_id"]);
-    log({time, name, event_body("insert", time, now(), name, key_of(*stored), stored.get(), nullptr), id, false, false});
+    log({time, name,
+         event_body("insert", time, now(), name, key_of(*stored), stored.get(), nullptr), id, false,
+         false});
     return id;
 }
 
-Result<std::vector<std::uint64_t>> SimulatedServer::State::matching(const CollectionName& name, const query::Matcher& filter, bool one,
+Result<std::vector<std::uint64_t>> SimulatedServer::State::matching(const CollectionName& name,
+                                                                    const query::Matcher& filter,
+                                                                    bool one,
                                                                     const query::SortSpec& sort) {
     std::vector<std::uint64_t> found;
     const auto at = collections.find(name);
@@ -148,7 +170,8 @@ Result<std::vector<std::uint64_t>> SimulatedServer::State::matching(const Collec
     const SimulatedCollection& c = at->second;
     if (const auto id = filter.id_equality()) {
         const auto entry = c.ids.find(id_key(*id));
-        if (entry != c.ids.end() && filter.matches(*c.documents.at(entry->second))) found.push_back(entry->second);
+        if (entry != c.ids.end() && filter.matches(*c.documents.at(entry->second)))
+            found.push_back(entry->second);
         return found;
     }
     for (const auto& [sequence, stored] : c.documents) {
@@ -164,16 +187,20 @@ Result<std::vector<std::uint64_t>> SimulatedServer::State::matching(const Collec
             keyed.emplace_back(std::move(key), sequence);
         }
         std::sort(keyed.begin(), keyed.end());
-        std::transform(keyed.begin(), keyed.end(), found.begin(), [](const auto& k) { return k.second; });
+        std::transform(keyed.begin(), keyed.end(), found.begin(),
+                       [](const auto& k) { return k.second; });
     }
     if (one && found.size() > 1) found.resize(1);
     return found;
 }
 
-Result<SimulatedWrite> SimulatedServer::State::update(const CollectionName& name, const query::Matcher& filter, const query::Update& change, bool multi,
+Result<SimulatedWrite> SimulatedServer::State::update(const CollectionName& name,
+                                                      const query::Matcher& filter,
+                                                      const query::Update& change, bool multi,
                                                       bool upsert, const query::SortSpec& sort) {
     SimulatedWrite done;
-    ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found, matching(name, filter, !multi, sort));
+    ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found,
+                       matching(name, filter, !multi, sort));
     for (const auto sequence : found) {
         SimulatedCollection& c = collections[name];
         done.before = c.documents.at(sequence);
@@ -183,15 +210,17 @@ Result<SimulatedWrite> SimulatedServer::State::update(const CollectionName& name
         ++done.matched;
         if (!outcome.modified) continue;
         bson::Document next = std::move(outcome.document);
-        if (change.is_replacement() && query::has_empty_timestamp(next)) next = query::fill_empty_timestamps(next, [this] { return next_time(); });
+        if (change.is_replacement() && query::has_empty_timestamp(next))
+            next = query::fill_empty_timestamps(next, [this] { return next_time(); });
         done.after = std::make_shared<const bson::Document>(std::move(next));
         ANGELIA_TRY(replace(name, c, sequence, done.after));
         ++done.modified;
         const bson::Timestamp time = next_time();
         bson::Value id((*done.after)["_id"]);
         const bool whole = change.is_replacement();
-        log({time, name, event_body(whole ? "replace" : "update", time, now(), name, key_of(*done.after), whole ? done.after.get() : nullptr,
-                                    whole ? nullptr : &outcome.description),
+        log({time, name,
+             event_body(whole ? "replace" : "update", time, now(), name, key_of(*done.after),
+                        whole ? done.after.get() : nullptr, whole ? nullptr : &outcome.description),
              id, !whole, false});
     }
     if (found.empty() && upsert) {
@@ -203,9 +232,12 @@ Result<SimulatedWrite> SimulatedServer::State::update(const CollectionName& name
     return done;
 }
 
-Result<SimulatedWrite> SimulatedServer::State::remove(const CollectionName& name, const query::Matcher& filter, bool multi, const query::SortSpec& sort) {
+Result<SimulatedWrite> SimulatedServer::State::remove(const CollectionName& name,
+                                                      const query::Matcher& filter, bool multi,
+                                                      const query::SortSpec& sort) {
     SimulatedWrite done;
-    ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found, matching(name, filter, !multi, sort));
+    ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found,
+                       matching(name, filter, !multi, sort));
     for (const auto sequence : found) {
         SimulatedCollection& c = collections[name];
         done.before = c.documents.at(sequence);
@@ -213,38 +245,50 @@ Result<SimulatedWrite> SimulatedServer::State::remove(const CollectionName& name
         ++done.matched;
         const bson::Timestamp time = next_time();
         bson::Value id((*done.before)["_id"]);
-        log({time, name, event_body("delete", time, now(), name, key_of(*done.before), nullptr, nullptr), id, false, false});
+        log({time, name,
+             event_body("delete", time, now(), name, key_of(*done.before), nullptr, nullptr), id,
+             false, false});
     }
     return done;
 }
 
-SharedDocument SimulatedServer::State::document(const CollectionName& name, bson::ValueView id) const {
+SharedDocument SimulatedServer::State::document(const CollectionName& name,
+                                                bson::ValueView id) const {
     const auto at = collections.find(name);
     if (at == collections.end()) return nullptr;
     const auto entry = at->second.ids.find(id_key(id));
     return entry == at->second.ids.end() ? nullptr : at->second.documents.at(entry->second);
 }
 
-Result<void> SimulatedServer::State::add_index(const CollectionName& name, const IndexDefinition& definition) {
-    ANGELIA_TRY_ASSIGN(query::IndexKeyPattern pattern, query::IndexKeyPattern::parse(definition.key));
+Result<void> SimulatedServer::State::add_index(const CollectionName& name,
+                                               const IndexDefinition& definition) {
+    ANGELIA_TRY_ASSIGN(query::IndexKeyPattern pattern,
+                       query::IndexKeyPattern::parse(definition.key));
     SimulatedCollection& c = collections[name];
     for (const auto& index : c.indexes) {
         const bool same_key = index.definition.key.view().identical(definition.key.view());
-        const bool same = same_key && index.definition.unique == definition.unique && index.definition.sparse == definition.sparse &&
+        const bool same = same_key && index.definition.unique == definition.unique &&
+                          index.definition.sparse == definition.sparse &&
                           index.definition.expire_after_seconds == definition.expire_after_seconds;
         if (same && index.definition.name == definition.name) return {};
         if (same_key || index.definition.name == definition.name) {
             return {same_key ? ErrorCode::IndexOptionsConflict : ErrorCode::IndexKeySpecsConflict,
-                    fmt::format("index {} on {} conflicts with the existing index {}", definition.name, name.full(), index.definition.name)};
+                    fmt::format("index {} on {} conflicts with the existing index {}",
+                                definition.name, name.full(), index.definition.name)};
         }
     }
-    SimulatedIndex index{{definition.name, definition.key.copy(), definition.unique, definition.sparse, definition.expire_after_seconds}, std::move(pattern), {}};
+    SimulatedIndex index{{definition.name, definition.key.copy(), definition.unique,
+                          definition.sparse, definition.expire_after_seconds},
+                         std::move(pattern),
+                         {}};
     if (definition.unique) {
         for (const auto& [sequence, stored] : c.documents) {
-            ANGELIA_TRY_ASSIGN(const query::IndexKeys keys, query::index_keys(index.pattern, *stored, definition.sparse));
+            ANGELIA_TRY_ASSIGN(const query::IndexKeys keys,
+                               query::index_keys(index.pattern, *stored, definition.sparse));
             for (const auto& key : keys.keys) {
                 if (!index.keys.emplace(key, sequence).second) {
-                    return duplicate(name, definition.name, definition.key.copy(), query::key_values(index.pattern, *stored, key));
+                    return duplicate(name, definition.name, definition.key.copy(),
+                                     query::key_values(index.pattern, *stored, key));
                 }
             }
         }
@@ -256,7 +300,12 @@ Result<void> SimulatedServer::State::add_index(const CollectionName& name, const
 void SimulatedServer::State::drop(const CollectionName& name) {
     if (collections.erase(name) == 0) return;
     const bson::Timestamp time = next_time();
-    log({time, name, event_body("drop", time, now(), name, bson::DocumentView(), nullptr, nullptr), {}, false, true});
+    log({time,
+         name,
+         event_body("drop", time, now(), name, bson::DocumentView(), nullptr, nullptr),
+         {},
+         false,
+         true});
 }
 
 std::int64_t SimulatedServer::State::expire() {
@@ -266,7 +315,8 @@ std::int64_t SimulatedServer::State::expire() {
         for (const auto& index : c.indexes) {
             if (!index.definition.expire_after_seconds) continue;
             const std::string field((*index.definition.key.view().begin()).key);
-            const std::int64_t limit = now().millis - std::int64_t{1000} * *index.definition.expire_after_seconds;
+            const std::int64_t limit =
+                now().millis - std::int64_t{1000} * *index.definition.expire_after_seconds;
             for (const auto& [sequence, stored] : c.documents) {
                 const auto date = stored->view().find_path(field).get_date();
                 if (date && date->millis <= limit) over.push_back(sequence);

@@ -22,7 +22,7 @@ struct SimulatedEvent {
     bson::Timestamp time;
     CollectionName collection;
     bson::Document body;
-    bson::Value document_id;      ///< for updateLookup
+    bson::Value document_id;  ///< for updateLookup
     bool is_update = false;
     bool is_drop = false;
 };
@@ -30,12 +30,12 @@ struct SimulatedEvent {
 struct SimulatedIndex {
     IndexDefinition definition;
     query::IndexKeyPattern pattern;
-    std::map<std::string, std::uint64_t> keys;   ///< unique indexes only
+    std::map<std::string, std::uint64_t> keys;  ///< unique indexes only
 };
 
 struct SimulatedCollection {
-    std::map<std::uint64_t, SharedDocument> documents;   ///< in the order of insertion
-    std::map<std::string, std::uint64_t> ids;            ///< `_id` as key bytes
+    std::map<std::uint64_t, SharedDocument> documents;  ///< in the order of insertion
+    std::map<std::string, std::uint64_t> ids;           ///< `_id` as key bytes
     std::vector<SimulatedIndex> indexes;
 };
 
@@ -44,7 +44,7 @@ struct SimulatedWrite {
     std::int64_t matched = 0;
     std::int64_t modified = 0;
     bson::Value upserted_id;
-    SharedDocument before, after;   ///< of the last document touched
+    SharedDocument before, after;  ///< of the last document touched
 };
 
 bson::Document token_of(bson::Timestamp time);
@@ -61,7 +61,7 @@ struct SimulatedServer::State {
     std::mutex mutex;
     std::map<CollectionName, SimulatedCollection> collections;
     std::deque<std::shared_ptr<const SimulatedEvent>> events;
-    bson::Timestamp forgotten;          ///< changes up to and including this are not in `events` any more
+    bson::Timestamp forgotten;  ///< changes up to and including this are not in `events` any more
     bson::Timestamp last_time;
     std::uint64_t last_sequence = 0;
     milliseconds clock_offset{0};
@@ -73,11 +73,16 @@ struct SimulatedServer::State {
     bson::Date now() const { return {clock.system_millis() + clock_offset.count()}; }
     bson::Timestamp next_time();
 
-    Result<bson::Value> insert(const CollectionName& name, bson::DocumentView document);   ///< the `_id`
-    Result<SimulatedWrite> update(const CollectionName& name, const query::Matcher& filter, const query::Update& update, bool multi, bool upsert,
+    Result<bson::Value> insert(const CollectionName& name,
+                               bson::DocumentView document);  ///< the `_id`
+    Result<SimulatedWrite> update(const CollectionName& name, const query::Matcher& filter,
+                                  const query::Update& update, bool multi, bool upsert,
                                   const query::SortSpec& sort = {});
-    Result<SimulatedWrite> remove(const CollectionName& name, const query::Matcher& filter, bool multi, const query::SortSpec& sort = {});
-    Result<std::vector<std::uint64_t>> matching(const CollectionName& name, const query::Matcher& filter, bool one, const query::SortSpec& sort);
+    Result<SimulatedWrite> remove(const CollectionName& name, const query::Matcher& filter,
+                                  bool multi, const query::SortSpec& sort = {});
+    Result<std::vector<std::uint64_t>> matching(const CollectionName& name,
+                                                const query::Matcher& filter, bool one,
+                                                const query::SortSpec& sort);
     SharedDocument document(const CollectionName& name, bson::ValueView id) const;
     Result<void> add_index(const CollectionName& name, const IndexDefinition& definition);
     void drop(const CollectionName& name);
@@ -86,9 +91,11 @@ struct SimulatedServer::State {
     void wake_watches();
 
   private:
-    Result<void> enter(const CollectionName& name, SimulatedCollection& c, std::uint64_t sequence, SharedDocument document);
+    Result<void> enter(const CollectionName& name, SimulatedCollection& c, std::uint64_t sequence,
+                       SharedDocument document);
     void leave(SimulatedCollection& c, std::uint64_t sequence);
-    Result<void> replace(const CollectionName& name, SimulatedCollection& c, std::uint64_t sequence, SharedDocument after);
+    Result<void> replace(const CollectionName& name, SimulatedCollection& c, std::uint64_t sequence,
+                         SharedDocument after);
     void log(SimulatedEvent event);
 };
 
@@ -110,15 +117,16 @@ struct SimulatedStore::Client {
 /// A reader of the log. Its callbacks run one after another as tasks of the client's executor.
 class SimulatedWatch : public std::enable_shared_from_this<SimulatedWatch> {
   public:
-    SimulatedWatch(std::shared_ptr<SimulatedServer::State> server, std::shared_ptr<SimulatedStore::Client> client, WatchRequest request,
+    SimulatedWatch(std::shared_ptr<SimulatedServer::State> server,
+                   std::shared_ptr<SimulatedStore::Client> client, WatchRequest request,
                    WatchEvents events, engine::query::Matcher match);
 
-    void start();                              ///< under the server's mutex
-    void wake();                               ///< under the server's mutex
-    void lose(const Error& error);             ///< under the server's mutex
-    void restore(bool drop_events);            ///< under the server's mutex
-    void close();                              ///< not under the mutex
-    bool live() const;                         ///< not under the mutex
+    void start();                    ///< under the server's mutex
+    void wake();                     ///< under the server's mutex
+    void lose(const Error& error);   ///< under the server's mutex
+    void restore(bool drop_events);  ///< under the server's mutex
+    void close();                    ///< not under the mutex
+    bool live() const;               ///< not under the mutex
 
     const std::shared_ptr<SimulatedStore::Client>& client() const { return client_; }
 
@@ -134,13 +142,14 @@ class SimulatedWatch : public std::enable_shared_from_this<SimulatedWatch> {
     const WatchRequest request_;
     const WatchEvents events_;
     const engine::query::Matcher match_;
-    std::recursive_mutex running_;             ///< held while a callback runs, so that close() can wait; recursive: close() inside one
+    std::recursive_mutex running_;  ///< held while a callback runs, so that close() can wait;
+                                    ///< recursive: close() inside one
     std::atomic<bool> closed_{false};
     // guarded by the server's mutex
     bson::Timestamp position_;
     bool lost_ = false;
     bool pump_posted_ = false;
-    std::uint64_t epoch_ = 0;                  ///< counts losses; tasks of an older epoch do nothing
+    std::uint64_t epoch_ = 0;  ///< counts losses; tasks of an older epoch do nothing
     bool heartbeat_armed_ = false;
     SteadyTime last_reply_;
 };

@@ -13,7 +13,8 @@ namespace {
 
 const CollectionName kNowhere;
 
-/// Runs one write of a batch after the other; false: stop, the batch is ordered and this one failed.
+/// Runs one write of a batch after the other; false: stop, the batch is ordered and this one
+/// failed.
 template <class Work>
 bool note(std::vector<WriteError>& errors, std::size_t index, bool ordered, Work&& work) {
     Result<void> done = work();
@@ -29,12 +30,14 @@ struct SimulatedUpdate {
 
 Result<SimulatedUpdate> parse(const UpdateOp& op) {
     ANGELIA_TRY_ASSIGN(query::Matcher filter, query::Matcher::parse(op.filter));
-    ANGELIA_TRY_ASSIGN(query::Update update, query::Update::parse(op.update.view(), {std::nullopt, op.multi, op.upsert}));
+    ANGELIA_TRY_ASSIGN(query::Update update,
+                       query::Update::parse(op.update.view(), {std::nullopt, op.multi, op.upsert}));
     return SimulatedUpdate{std::move(filter), std::move(update)};
 }
 
 /// True when the lock is ours now. `error`: why not, when it is not that somebody else holds it.
-Result<bool> take_lock(SimulatedServer::State& server, const CollectionName& locks, const ClaimRequest::Candidate& c, std::optional<Error>& error) {
+Result<bool> take_lock(SimulatedServer::State& server, const CollectionName& locks,
+                       const ClaimRequest::Candidate& c, std::optional<Error>& error) {
     const auto inserted = server.insert(locks, c.lock);
     if (inserted) return true;
     if (inserted.error().code != ErrorCode::DuplicateKey) {
@@ -42,14 +45,17 @@ Result<bool> take_lock(SimulatedServer::State& server, const CollectionName& loc
         return false;
     }
     if (!c.take_over) return false;
-    ANGELIA_TRY_ASSIGN(const SimulatedUpdate take_over, parse(UpdateOp{c.take_over->copy(), c.lock.copy(), false, false}));
-    ANGELIA_TRY_ASSIGN(const SimulatedWrite taken, server.update(locks, take_over.filter, take_over.update, false, false));
+    ANGELIA_TRY_ASSIGN(const SimulatedUpdate take_over,
+                       parse(UpdateOp{c.take_over->copy(), c.lock.copy(), false, false}));
+    ANGELIA_TRY_ASSIGN(const SimulatedWrite taken,
+                       server.update(locks, take_over.filter, take_over.update, false, false));
     return taken.modified > 0;
 }
 
 class SimulatedWatchHandle final : public Watch {
   public:
-    explicit SimulatedWatchHandle(std::shared_ptr<SimulatedWatch> watch) : watch_(std::move(watch)) {}
+    explicit SimulatedWatchHandle(std::shared_ptr<SimulatedWatch> watch)
+        : watch_(std::move(watch)) {}
     ~SimulatedWatchHandle() override { watch_->close(); }
     void close() override { watch_->close(); }
     bool live() const override { return watch_->live(); }
@@ -64,7 +70,9 @@ class SimulatedDiagnostics final : public Diagnostics {
         return {ErrorCode::CommandNotSupported, "the simulated store runs no commands"};
     }
     Result<double> log_window_hours() override { return 24.0; }
-    Result<microseconds> write_latency(const CollectionName&, int) override { return microseconds(0); }
+    Result<microseconds> write_latency(const CollectionName&, int) override {
+        return microseconds(0);
+    }
 };
 
 /// All $match stages as one filter; nothing else is played.
@@ -75,7 +83,9 @@ Result<query::Matcher> match_of(bson::DocumentView stages) {
     for (const auto& [key, stage] : stages) {
         const auto document = stage.get_document();
         const auto filter = document ? document->find("$match").get_document() : std::nullopt;
-        if (!filter) return {ErrorCode::IllegalOperation, "the simulated store watches with $match stages only"};
+        if (!filter)
+            return {ErrorCode::IllegalOperation,
+                    "the simulated store watches with $match stages only"};
         b.push(*filter);
         any = true;
     }
@@ -86,10 +96,12 @@ Result<query::Matcher> match_of(bson::DocumentView stages) {
 
 }  // namespace
 
-SimulatedServer::SimulatedServer(Executor& executor, const Clock& clock) : state_(std::make_shared<State>(executor, clock)) {}
+SimulatedServer::SimulatedServer(Executor& executor, const Clock& clock)
+    : state_(std::make_shared<State>(executor, clock)) {}
 SimulatedServer::~SimulatedServer() = default;
 
-std::shared_ptr<SimulatedStore> SimulatedServer::connect(std::string client_name, Executor* executor) {
+std::shared_ptr<SimulatedStore> SimulatedServer::connect(std::string client_name,
+                                                         Executor* executor) {
     std::shared_ptr<SimulatedStore> store(new SimulatedStore(state_, std::move(client_name)));
     if (executor != nullptr) store->client_->executor = executor;
     return store;
@@ -147,7 +159,8 @@ SimulatedStore::SimulatedStore(std::shared_ptr<SimulatedServer::State> server, s
 SimulatedStore::~SimulatedStore() = default;
 
 template <class T, class Work>
-Result<T> SimulatedStore::call(std::string_view verb, const CollectionName& collection, std::size_t operations, Work&& work) {
+Result<T> SimulatedStore::call(std::string_view verb, const CollectionName& collection,
+                               std::size_t operations, Work&& work) {
     Fault before, after;
     std::optional<Client::Planned> planned;
     {
@@ -168,7 +181,9 @@ Result<T> SimulatedStore::call(std::string_view verb, const CollectionName& coll
     if (planned && !planned->applied) return planned->error;
     Result<T> result = [&]() -> Result<T> {
         const std::lock_guard<std::mutex> lock(server_->mutex);
-        if (client_->crashed) return Error(ErrorCode::HostUnreachable, "the simulated client " + client_->name + " has crashed");
+        if (client_->crashed)
+            return Error(ErrorCode::HostUnreachable,
+                         "the simulated client " + client_->name + " has crashed");
         if (client_->closed) return Error(ErrorCode::ShutdownInProgress, "the store was closed");
         Result<T> done = work(*server_);
         server_->wake_watches();
@@ -224,163 +239,213 @@ bool SimulatedStore::crashed() const {
     return client_->crashed;
 }
 
-Result<InsertResult> SimulatedStore::insert(const CollectionName& name, std::span<const bson::DocumentView> documents, bool ordered, const CallOptions&) {
-    return call<InsertResult>("insert", name, documents.size(), [&](SimulatedServer::State& server) -> Result<InsertResult> {
-        InsertResult result;
-        for (std::size_t i = 0; i < documents.size(); ++i) {
-            const bool go_on = note(result.errors, i, ordered, [&]() -> Result<void> {
-                ANGELIA_TRY(server.insert(name, documents[i]));
-                ++result.inserted;
-                return {};
-            });
-            if (!go_on) break;
-        }
-        return result;
-    });
+Result<InsertResult> SimulatedStore::insert(const CollectionName& name,
+                                            std::span<const bson::DocumentView> documents,
+                                            bool ordered, const CallOptions&) {
+    return call<InsertResult>("insert", name, documents.size(),
+                              [&](SimulatedServer::State& server) -> Result<InsertResult> {
+                                  InsertResult result;
+                                  for (std::size_t i = 0; i < documents.size(); ++i) {
+                                      const bool go_on =
+                                          note(result.errors, i, ordered, [&]() -> Result<void> {
+                                              ANGELIA_TRY(server.insert(name, documents[i]));
+                                              ++result.inserted;
+                                              return {};
+                                          });
+                                      if (!go_on) break;
+                                  }
+                                  return result;
+                              });
 }
 
-Result<std::vector<bson::Document>> SimulatedStore::find(const FindRequest& request, const CallOptions&) {
+Result<std::vector<bson::Document>> SimulatedStore::find(const FindRequest& request,
+                                                         const CallOptions&) {
     using Documents = std::vector<bson::Document>;
-    return call<Documents>("find", request.collection, 1, [&](SimulatedServer::State& server) -> Result<Documents> {
-        ANGELIA_TRY_ASSIGN(const query::Matcher filter, query::Matcher::parse(request.filter));
-        ANGELIA_TRY_ASSIGN(const query::SortSpec sort, query::SortSpec::parse(request.sort));
-        ANGELIA_TRY_ASSIGN(const query::Projection projection, query::Projection::parse(request.projection));
-        ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found, server.matching(request.collection, filter, false, sort));
-        Documents out;
-        const auto begin = std::min(found.size(), static_cast<std::size_t>(request.skip));
-        const auto end = request.limit == 0 ? found.size() : std::min(found.size(), begin + static_cast<std::size_t>(request.limit));
-        for (auto i = begin; i < end; ++i) out.push_back(projection.apply(*server.collections[request.collection].documents.at(found[i])));
-        return out;
-    });
+    return call<Documents>(
+        "find", request.collection, 1, [&](SimulatedServer::State& server) -> Result<Documents> {
+            ANGELIA_TRY_ASSIGN(const query::Matcher filter, query::Matcher::parse(request.filter));
+            ANGELIA_TRY_ASSIGN(const query::SortSpec sort, query::SortSpec::parse(request.sort));
+            ANGELIA_TRY_ASSIGN(const query::Projection projection,
+                               query::Projection::parse(request.projection));
+            ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found,
+                               server.matching(request.collection, filter, false, sort));
+            Documents out;
+            const auto begin = std::min(found.size(), static_cast<std::size_t>(request.skip));
+            const auto end =
+                request.limit == 0
+                    ? found.size()
+                    : std::min(found.size(), begin + static_cast<std::size_t>(request.limit));
+            for (auto i = begin; i < end; ++i)
+                out.push_back(projection.apply(
+                    *server.collections[request.collection].documents.at(found[i])));
+            return out;
+        });
 }
 
-Result<UpdateResult> SimulatedStore::update(const CollectionName& name, std::vector<UpdateOp> ops, bool ordered, const CallOptions&) {
-    return call<UpdateResult>("update", name, ops.size(), [&](SimulatedServer::State& server) -> Result<UpdateResult> {
-        UpdateResult result;
-        result.effective.resize(ops.size());
-        for (std::size_t i = 0; i < ops.size(); ++i) {
-            const bool go_on = note(result.errors, i, ordered, [&]() -> Result<void> {
-                ANGELIA_TRY_ASSIGN(const SimulatedUpdate parsed, parse(ops[i]));
-                ANGELIA_TRY_ASSIGN(const SimulatedWrite done, server.update(name, parsed.filter, parsed.update, ops[i].multi, ops[i].upsert));
-                result.matched += done.matched;
-                result.modified += done.modified;
-                result.effective[i] = done.modified > 0 || !done.upserted_id.is_missing();
-                if (!done.upserted_id.is_missing()) result.upserted.emplace_back(i, done.upserted_id);
-                return {};
-            });
-            if (!go_on) break;
-        }
-        return result;
-    });
-}
-
-Result<std::optional<bson::Document>> SimulatedStore::find_and_modify(FindAndModifyRequest request, const CallOptions&) {
-    using Found = std::optional<bson::Document>;
-    return call<Found>("find_and_modify", request.collection, 1, [&](SimulatedServer::State& server) -> Result<Found> {
-        ANGELIA_TRY_ASSIGN(const query::Matcher filter, query::Matcher::parse(request.filter));
-        ANGELIA_TRY_ASSIGN(const query::SortSpec sort, query::SortSpec::parse(request.sort));
-        ANGELIA_TRY_ASSIGN(const query::Projection projection, query::Projection::parse(request.projection));
-        SharedDocument image;
-        if (request.remove) {
-            ANGELIA_TRY_ASSIGN(const SimulatedWrite done, server.remove(request.collection, filter, false, sort));
-            image = done.before;
-        } else {
-            ANGELIA_TRY_ASSIGN(const query::Update change, query::Update::parse(request.update.view(), {std::nullopt, false, request.upsert}));
-            ANGELIA_TRY_ASSIGN(const SimulatedWrite done, server.update(request.collection, filter, change, false, request.upsert, sort));
-            image = request.return_new ? done.after : done.before;
-        }
-        if (image == nullptr) return Found();
-        return Found(projection.apply(*image));
-    });
-}
-
-Result<DeleteResult> SimulatedStore::remove(const CollectionName& name, std::vector<DeleteOp> ops, bool ordered, const CallOptions&) {
-    return call<DeleteResult>("remove", name, ops.size(), [&](SimulatedServer::State& server) -> Result<DeleteResult> {
-        DeleteResult result;
-        for (std::size_t i = 0; i < ops.size(); ++i) {
-            const bool go_on = note(result.errors, i, ordered, [&]() -> Result<void> {
-                ANGELIA_TRY_ASSIGN(const query::Matcher filter, query::Matcher::parse(ops[i].filter));
-                ANGELIA_TRY_ASSIGN(const SimulatedWrite done, server.remove(name, filter, ops[i].multi));
-                result.deleted += done.matched;
-                return {};
-            });
-            if (!go_on) break;
-        }
-        return result;
-    });
-}
-
-Result<BulkResult> SimulatedStore::bulk_write(std::vector<BulkOp> ops, bool ordered, const CallOptions&) {
-    const CollectionName first = ops.front().collection;
-    return call<BulkResult>("bulk_write", first, ops.size(), [&](SimulatedServer::State& server) -> Result<BulkResult> {
-        BulkResult result;
-        const auto run = [&](const BulkOp& op) -> Result<void> {
-            if (op.kind == BulkOp::Kind::Insert) {
-                ANGELIA_TRY(server.insert(op.collection, op.document));
-                ++result.inserted;
-            } else if (op.kind == BulkOp::Kind::Update) {
-                ANGELIA_TRY_ASSIGN(const SimulatedUpdate parsed, parse(op.update));
-                ANGELIA_TRY_ASSIGN(const SimulatedWrite done, server.update(op.collection, parsed.filter, parsed.update, op.update.multi, op.update.upsert));
-                result.matched += done.matched;
-                result.modified += done.modified;
-                result.upserted += done.upserted_id.is_missing() ? 0 : 1;
-            } else {
-                ANGELIA_TRY_ASSIGN(const query::Matcher filter, query::Matcher::parse(op.remove.filter));
-                ANGELIA_TRY_ASSIGN(const SimulatedWrite done, server.remove(op.collection, filter, op.remove.multi));
-                result.deleted += done.matched;
+Result<UpdateResult> SimulatedStore::update(const CollectionName& name, std::vector<UpdateOp> ops,
+                                            bool ordered, const CallOptions&) {
+    return call<UpdateResult>(
+        "update", name, ops.size(), [&](SimulatedServer::State& server) -> Result<UpdateResult> {
+            UpdateResult result;
+            result.effective.resize(ops.size());
+            for (std::size_t i = 0; i < ops.size(); ++i) {
+                const bool go_on = note(result.errors, i, ordered, [&]() -> Result<void> {
+                    ANGELIA_TRY_ASSIGN(const SimulatedUpdate parsed, parse(ops[i]));
+                    ANGELIA_TRY_ASSIGN(const SimulatedWrite done,
+                                       server.update(name, parsed.filter, parsed.update,
+                                                     ops[i].multi, ops[i].upsert));
+                    result.matched += done.matched;
+                    result.modified += done.modified;
+                    result.effective[i] = done.modified > 0 || !done.upserted_id.is_missing();
+                    if (!done.upserted_id.is_missing())
+                        result.upserted.emplace_back(i, done.upserted_id);
+                    return {};
+                });
+                if (!go_on) break;
             }
-            return {};
-        };
-        for (std::size_t i = 0; i < ops.size(); ++i) {
-            if (!note(result.errors, i, ordered, [&] { return run(ops[i]); })) break;
-        }
-        return result;
-    });
+            return result;
+        });
+}
+
+Result<std::optional<bson::Document>> SimulatedStore::find_and_modify(FindAndModifyRequest request,
+                                                                      const CallOptions&) {
+    using Found = std::optional<bson::Document>;
+    return call<Found>(
+        "find_and_modify", request.collection, 1,
+        [&](SimulatedServer::State& server) -> Result<Found> {
+            ANGELIA_TRY_ASSIGN(const query::Matcher filter, query::Matcher::parse(request.filter));
+            ANGELIA_TRY_ASSIGN(const query::SortSpec sort, query::SortSpec::parse(request.sort));
+            ANGELIA_TRY_ASSIGN(const query::Projection projection,
+                               query::Projection::parse(request.projection));
+            SharedDocument image;
+            if (request.remove) {
+                ANGELIA_TRY_ASSIGN(const SimulatedWrite done,
+                                   server.remove(request.collection, filter, false, sort));
+                image = done.before;
+            } else {
+                ANGELIA_TRY_ASSIGN(const query::Update change,
+                                   query::Update::parse(request.update.view(),
+                                                        {std::nullopt, false, request.upsert}));
+                ANGELIA_TRY_ASSIGN(
+                    const SimulatedWrite done,
+                    server.update(request.collection, filter, change, false, request.upsert, sort));
+                image = request.return_new ? done.after : done.before;
+            }
+            if (image == nullptr) return Found();
+            return Found(projection.apply(*image));
+        });
+}
+
+Result<DeleteResult> SimulatedStore::remove(const CollectionName& name, std::vector<DeleteOp> ops,
+                                            bool ordered, const CallOptions&) {
+    return call<DeleteResult>(
+        "remove", name, ops.size(), [&](SimulatedServer::State& server) -> Result<DeleteResult> {
+            DeleteResult result;
+            for (std::size_t i = 0; i < ops.size(); ++i) {
+                const bool go_on = note(result.errors, i, ordered, [&]() -> Result<void> {
+                    ANGELIA_TRY_ASSIGN(const query::Matcher filter,
+                                       query::Matcher::parse(ops[i].filter));
+                    ANGELIA_TRY_ASSIGN(const SimulatedWrite done,
+                                       server.remove(name, filter, ops[i].multi));
+                    result.deleted += done.matched;
+                    return {};
+                });
+                if (!go_on) break;
+            }
+            return result;
+        });
+}
+
+Result<BulkResult> SimulatedStore::bulk_write(std::vector<BulkOp> ops, bool ordered,
+                                              const CallOptions&) {
+    const CollectionName first = ops.front().collection;
+    return call<BulkResult>(
+        "bulk_write", first, ops.size(), [&](SimulatedServer::State& server) -> Result<BulkResult> {
+            BulkResult result;
+            const auto run = [&](const BulkOp& op) -> Result<void> {
+                if (op.kind == BulkOp::Kind::Insert) {
+                    ANGELIA_TRY(server.insert(op.collection, op.document));
+                    ++result.inserted;
+                } else if (op.kind == BulkOp::Kind::Update) {
+                    ANGELIA_TRY_ASSIGN(const SimulatedUpdate parsed, parse(op.update));
+                    ANGELIA_TRY_ASSIGN(const SimulatedWrite done,
+                                       server.update(op.collection, parsed.filter, parsed.update,
+                                                     op.update.multi, op.update.upsert));
+                    result.matched += done.matched;
+                    result.modified += done.modified;
+                    result.upserted += done.upserted_id.is_missing() ? 0 : 1;
+                } else {
+                    ANGELIA_TRY_ASSIGN(const query::Matcher filter,
+                                       query::Matcher::parse(op.remove.filter));
+                    ANGELIA_TRY_ASSIGN(const SimulatedWrite done,
+                                       server.remove(op.collection, filter, op.remove.multi));
+                    result.deleted += done.matched;
+                }
+                return {};
+            };
+            for (std::size_t i = 0; i < ops.size(); ++i) {
+                if (!note(result.errors, i, ordered, [&] { return run(ops[i]); })) break;
+            }
+            return result;
+        });
 }
 
 Result<ClaimResult> SimulatedStore::claim(ClaimRequest request, const CallOptions&) {
     using Outcome = ClaimResult::Outcome;
-    return call<ClaimResult>("claim", request.locks, request.candidates.size(), [&](SimulatedServer::State& server) -> Result<ClaimResult> {
-        ClaimResult result;
-        result.entries.resize(request.candidates.size());
-        for (std::size_t i = 0; i < request.candidates.size(); ++i) {
-            const ClaimRequest::Candidate& c = request.candidates[i];
-            auto& entry = result.entries[i];
-            const auto parsed = parse(UpdateOp{c.condition.copy(), c.update.copy(), false, false});
-            if (!parsed) {
-                entry.outcome = Outcome::Changed;
-                entry.error = parsed.error();
-                continue;
+    return call<ClaimResult>(
+        "claim", request.locks, request.candidates.size(),
+        [&](SimulatedServer::State& server) -> Result<ClaimResult> {
+            ClaimResult result;
+            result.entries.resize(request.candidates.size());
+            for (std::size_t i = 0; i < request.candidates.size(); ++i) {
+                const ClaimRequest::Candidate& c = request.candidates[i];
+                auto& entry = result.entries[i];
+                const auto parsed =
+                    parse(UpdateOp{c.condition.copy(), c.update.copy(), false, false});
+                if (!parsed) {
+                    entry.outcome = Outcome::Changed;
+                    entry.error = parsed.error();
+                    continue;
+                }
+                ANGELIA_TRY_ASSIGN(const bool locked,
+                                   take_lock(server, request.locks, c, entry.error));
+                if (!locked) continue;
+                const auto won =
+                    server.update(request.documents, parsed->filter, parsed->update, false, false);
+                entry.outcome = won && won->modified > 0 ? Outcome::Claimed : Outcome::Changed;
+                if (!won) entry.error = won.error();
+                if (entry.outcome == Outcome::Changed) {
+                    ANGELIA_TRY_ASSIGN(const query::Matcher mine,
+                                       query::Matcher::parse(bson::make("_id", c.lock["_id"])));
+                    ANGELIA_TRY(server.remove(request.locks, mine, false));
+                } else if (request.return_documents) {
+                    entry.document = won->after->copy();
+                }
             }
-            ANGELIA_TRY_ASSIGN(const bool locked, take_lock(server, request.locks, c, entry.error));
-            if (!locked) continue;
-            const auto won = server.update(request.documents, parsed->filter, parsed->update, false, false);
-            entry.outcome = won && won->modified > 0 ? Outcome::Claimed : Outcome::Changed;
-            if (!won) entry.error = won.error();
-            if (entry.outcome == Outcome::Changed) {
-                ANGELIA_TRY_ASSIGN(const query::Matcher mine, query::Matcher::parse(bson::make("_id", c.lock["_id"])));
-                ANGELIA_TRY(server.remove(request.locks, mine, false));
-            } else if (request.return_documents) {
-                entry.document = won->after->copy();
-            }
-        }
-        return result;
-    });
+            return result;
+        });
 }
 
-Result<std::int64_t> SimulatedStore::count(const CollectionName& name, bson::DocumentView filter, const CallOptions&) {
-    return call<std::int64_t>("count", name, 1, [&](SimulatedServer::State& server) -> Result<std::int64_t> {
-        ANGELIA_TRY_ASSIGN(const query::Matcher matcher, query::Matcher::parse(filter));
-        ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found, server.matching(name, matcher, false, {}));
-        return static_cast<std::int64_t>(found.size());
-    });
+Result<std::int64_t> SimulatedStore::count(const CollectionName& name, bson::DocumentView filter,
+                                           const CallOptions&) {
+    return call<std::int64_t>(
+        "count", name, 1, [&](SimulatedServer::State& server) -> Result<std::int64_t> {
+            ANGELIA_TRY_ASSIGN(const query::Matcher matcher, query::Matcher::parse(filter));
+            ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found,
+                               server.matching(name, matcher, false, {}));
+            return static_cast<std::int64_t>(found.size());
+        });
 }
 
-Result<void> SimulatedStore::ensure_indexes(const CollectionName& name, std::vector<IndexDefinition> indexes, const CallOptions&) {
-    return call<void>("ensure_indexes", name, indexes.size(), [&](SimulatedServer::State& server) -> Result<void> {
-        for (const auto& index : indexes) ANGELIA_TRY(server.add_index(name, index));
-        return {};
-    });
+Result<void> SimulatedStore::ensure_indexes(const CollectionName& name,
+                                            std::vector<IndexDefinition> indexes,
+                                            const CallOptions&) {
+    return call<void>("ensure_indexes", name, indexes.size(),
+                      [&](SimulatedServer::State& server) -> Result<void> {
+                          for (const auto& index : indexes)
+                              ANGELIA_TRY(server.add_index(name, index));
+                          return {};
+                      });
 }
 
 Result<void> SimulatedStore::drop(const CollectionName& name, const CallOptions&) {
@@ -390,48 +455,63 @@ Result<void> SimulatedStore::drop(const CollectionName& name, const CallOptions&
     });
 }
 
-Result<std::vector<std::string>> SimulatedStore::list_collections(std::string_view db, const CallOptions&) {
+Result<std::vector<std::string>> SimulatedStore::list_collections(std::string_view db,
+                                                                  const CallOptions&) {
     using Names = std::vector<std::string>;
-    return call<Names>("list_collections", kNowhere, 1, [&](SimulatedServer::State& server) -> Result<Names> {
-        Names names;
-        for (const auto& [name, c] : server.collections) {
-            if (name.db == db) names.push_back(name.collection);
-        }
-        return names;
-    });
+    return call<Names>("list_collections", kNowhere, 1,
+                       [&](SimulatedServer::State& server) -> Result<Names> {
+                           Names names;
+                           for (const auto& [name, c] : server.collections) {
+                               if (name.db == db) names.push_back(name.collection);
+                           }
+                           return names;
+                       });
 }
 
 Result<std::unique_ptr<Watch>> SimulatedStore::watch(WatchRequest request, WatchEvents events) {
     ANGELIA_TRY_ASSIGN(query::Matcher match, match_of(request.stages));
-    if (request.resume_after && !time_of(*request.resume_after)) return {ErrorCode::InvalidResumeToken, "resume_after is no token of this store"};
-    return call<std::unique_ptr<Watch>>("watch", CollectionName(request.collection), 1, [&](SimulatedServer::State& server) -> Result<std::unique_ptr<Watch>> {
-        auto watch = std::make_shared<SimulatedWatch>(server_, client_, std::move(request), std::move(events), std::move(match));
-        server.watches.push_back(watch);
-        watch->start();
-        return std::unique_ptr<Watch>(std::make_unique<SimulatedWatchHandle>(std::move(watch)));
-    });
+    if (request.resume_after && !time_of(*request.resume_after))
+        return {ErrorCode::InvalidResumeToken, "resume_after is no token of this store"};
+    return call<std::unique_ptr<Watch>>(
+        "watch", CollectionName(request.collection), 1,
+        [&](SimulatedServer::State& server) -> Result<std::unique_ptr<Watch>> {
+            auto watch = std::make_shared<SimulatedWatch>(server_, client_, std::move(request),
+                                                          std::move(events), std::move(match));
+            server.watches.push_back(watch);
+            watch->start();
+            return std::unique_ptr<Watch>(std::make_unique<SimulatedWatchHandle>(std::move(watch)));
+        });
 }
 
 Result<ServerTime> SimulatedStore::server_time(const CallOptions&) {
-    return call<ServerTime>("server_time", kNowhere, 1, [](SimulatedServer::State& server) -> Result<ServerTime> { return ServerTime{server.now(), microseconds(0)}; });
+    return call<ServerTime>("server_time", kNowhere, 1,
+                            [](SimulatedServer::State& server) -> Result<ServerTime> {
+                                return ServerTime{server.now(), microseconds(0)};
+                            });
 }
 
 Result<Capabilities> SimulatedStore::capabilities() {
-    return call<Capabilities>("capabilities", kNowhere, 1, [](SimulatedServer::State& server) -> Result<Capabilities> {
-        Capabilities c;
-        c.change_streams = c.start_after = c.batch_tokens = server.change_streams;
-        c.fills_timestamps = c.ttl_indexes = true;
-        c.topology = "simulated";
-        c.server_version = "simulated";
-        return c;
-    });
+    return call<Capabilities>(
+        "capabilities", kNowhere, 1, [](SimulatedServer::State& server) -> Result<Capabilities> {
+            Capabilities c;
+            c.change_streams = c.start_after = c.batch_tokens = server.change_streams;
+            c.fills_timestamps = c.ttl_indexes = true;
+            c.topology = "simulated";
+            c.server_version = "simulated";
+            return c;
+        });
 }
 
 Result<std::unique_ptr<Session>> SimulatedStore::start_session() { return sessions_refused(); }
 
-Result<void> SimulatedStore::with_transaction(const std::function<Result<void>(Session&)>&, const CallOptions&) { return transactions_refused(); }
+Result<void> SimulatedStore::with_transaction(const std::function<Result<void>(Session&)>&,
+                                              const CallOptions&) {
+    return transactions_refused();
+}
 
-std::unique_ptr<Diagnostics> SimulatedStore::diagnostics() { return std::make_unique<SimulatedDiagnostics>(); }
+std::unique_ptr<Diagnostics> SimulatedStore::diagnostics() {
+    return std::make_unique<SimulatedDiagnostics>();
+}
 
 std::string SimulatedStore::describe() const { return "simulated:" + client_->name; }
 
@@ -441,7 +521,8 @@ Result<void> SimulatedStore::close() {
         const std::lock_guard<std::mutex> lock(server_->mutex);
         client_->closed = true;
         for (const auto& weak : server_->watches) {
-            if (auto watch = weak.lock(); watch != nullptr && watch->client() == client_) mine.push_back(std::move(watch));
+            if (auto watch = weak.lock(); watch != nullptr && watch->client() == client_)
+                mine.push_back(std::move(watch));
         }
     }
     for (const auto& watch : mine) watch->close();

@@ -31,14 +31,19 @@ struct Scene {
         request.resume_after = std::move(resume_after);
         WatchEvents events;
         events.on_batch = [this](std::vector<bson::Document> batch, const bson::Document& t) {
-            for (const auto& e : batch) seen += " " + bson::to_json(e.view().find_path("documentKey._id"));
+            for (const auto& e : batch)
+                seen += " " + bson::to_json(e.view().find_path("documentKey._id"));
             token = t.copy();
         };
         events.on_started = [this](bool gap) { seen += gap ? " gap" : " on"; };
-        events.on_error = [this](const Error& e, bool fatal) { seen += " " + error_code_name(e.code) + (fatal ? "!" : ""); };
+        events.on_error = [this](const Error& e, bool fatal) {
+            seen += " " + error_code_name(e.code) + (fatal ? "!" : "");
+        };
         return reader.watch(std::move(request), std::move(events)).value_or_throw();
     }
-    void put(int id) { EXPECT_TRUE(writer.insert(c, bson::make("_id", static_cast<std::int32_t>(id)))); }
+    void put(int id) {
+        EXPECT_TRUE(writer.insert(c, bson::make("_id", static_cast<std::int32_t>(id))));
+    }
     bson::Document token;
 };
 
@@ -149,7 +154,8 @@ TEST(SimulatedStore, FaultHookSeesTheCallAndMayTurnTheClock) {
     Scene s;
     std::string calls;
     s.one->set_fault_before([&](const SimulatedCall& call) -> std::optional<Error> {
-        calls += std::string(call.client) + ":" + std::string(call.verb) + ":" + std::string(call.collection) + " ";
+        calls += std::string(call.client) + ":" + std::string(call.verb) + ":" +
+                 std::string(call.collection) + " ";
         s.clock.advance(5ms);
         return std::nullopt;
     });
@@ -182,7 +188,8 @@ TEST(SimulatedStore, TtlFollowsTheServersClock) {
     std::vector<IndexDefinition> indexes;
     indexes.push_back(std::move(ttl));
     ASSERT_TRUE(s.writer.ensure_indexes(s.c, std::move(indexes)));
-    ASSERT_TRUE(s.writer.insert(s.c, bson::make("_id", std::int32_t{1}, "delete_at", bson::Date{s.clock.system_millis() + 1000})));
+    ASSERT_TRUE(s.writer.insert(s.c, bson::make("_id", std::int32_t{1}, "delete_at",
+                                                bson::Date{s.clock.system_millis() + 1000})));
     EXPECT_EQ(s.server.run_ttl_pass(), 0);
     s.clock.advance(1s);
     EXPECT_EQ(s.server.run_ttl_pass(), 1);
@@ -195,7 +202,8 @@ TEST(SimulatedStore, CountsCalls) {
     s.put(1);
     s.put(2);
     EXPECT_EQ(s.reader.count(s.c, {}).value_or_throw(), 2);
-    EXPECT_EQ(s.server.call_counts(), (std::map<std::string, std::int64_t>{{"count", 1}, {"insert", 2}}));
+    EXPECT_EQ(s.server.call_counts(),
+              (std::map<std::string, std::int64_t>{{"count", 1}, {"insert", 2}}));
     EXPECT_EQ(s.server.calls_total(), 3);
 }
 

@@ -7,14 +7,20 @@ namespace {
 
 Error history_lost() {
     return {ErrorCode::ChangeStreamHistoryLost,
-            "Resume of change stream was not possible, as the resume point may no longer be in the oplog."};
+            "Resume of change stream was not possible, as the resume point may no longer be in the "
+            "oplog."};
 }
 
 }  // namespace
 
-SimulatedWatch::SimulatedWatch(std::shared_ptr<SimulatedServer::State> server, std::shared_ptr<SimulatedStore::Client> client, WatchRequest request,
+SimulatedWatch::SimulatedWatch(std::shared_ptr<SimulatedServer::State> server,
+                               std::shared_ptr<SimulatedStore::Client> client, WatchRequest request,
                                WatchEvents events, query::Matcher match)
-    : server_(std::move(server)), client_(std::move(client)), request_(std::move(request)), events_(std::move(events)), match_(std::move(match)) {}
+    : server_(std::move(server)),
+      client_(std::move(client)),
+      request_(std::move(request)),
+      events_(std::move(events)),
+      match_(std::move(match)) {}
 
 void SimulatedWatch::post(std::function<void()> callback) {
     client_->executor->post([self = shared_from_this(), callback = std::move(callback)] {
@@ -32,7 +38,9 @@ void SimulatedWatch::start() {
     if (!server_->change_streams) {
         lost_ = true;
         post([this] {
-            events_.on_error({ErrorCode::Location40573, "The $changeStream stage is only supported on replica sets"}, true);
+            events_.on_error({ErrorCode::Location40573,
+                              "The $changeStream stage is only supported on replica sets"},
+                             true);
         });
         return;
     }
@@ -86,7 +94,9 @@ void SimulatedWatch::wake() {
 
 bool SimulatedWatch::collect(std::vector<bson::Document>& out) {
     const auto& log = server_->events;
-    auto at = std::upper_bound(log.begin(), log.end(), position_, [](bson::Timestamp t, const auto& event) { return t < event->time; });
+    auto at =
+        std::upper_bound(log.begin(), log.end(), position_,
+                         [](bson::Timestamp t, const auto& event) { return t < event->time; });
     for (; at != log.end(); ++at) {
         if (out.size() >= static_cast<std::size_t>(request_.batch_size)) return true;
         const SimulatedEvent& event = **at;
@@ -95,7 +105,8 @@ bool SimulatedWatch::collect(std::vector<bson::Document>& out) {
         bson::Builder b;
         b.add("_id", token_of(event.time)).add_all(event.body);
         if (event.is_update && request_.update_lookup) {
-            const SharedDocument now = server_->document(event.collection, event.document_id.view());
+            const SharedDocument now =
+                server_->document(event.collection, event.document_id.view());
             if (now != nullptr) {
                 b.add("fullDocument", *now);
             } else {
@@ -131,11 +142,13 @@ void SimulatedWatch::pump() {
     events_.on_batch(std::move(batch), token);
 }
 
-// One timer at a time: when it fires too early, because a reply came meanwhile, it is set again for the rest.
+// One timer at a time: when it fires too early, because a reply came meanwhile, it is set again for
+// the rest.
 void SimulatedWatch::arm_heartbeat() {
     if (heartbeat_armed_) return;
     heartbeat_armed_ = true;
-    const auto silence = std::chrono::duration_cast<microseconds>(server_->clock.steady_now() - last_reply_);
+    const auto silence =
+        std::chrono::duration_cast<microseconds>(server_->clock.steady_now() - last_reply_);
     client_->executor->post_after(request_.max_wait - silence, [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->post([watch = self.get()] { watch->beat(); });
     });
@@ -182,7 +195,8 @@ void SimulatedWatch::close() {
 bool SimulatedWatch::live() const {
     const std::lock_guard<std::mutex> lock(server_->mutex);
     const auto silence = server_->clock.steady_now() - last_reply_;
-    return !closed_ && !lost_ && !client_->crashed && !client_->closed && silence <= request_.max_wait + std::chrono::seconds(10);
+    return !closed_ && !lost_ && !client_->crashed && !client_->closed &&
+           silence <= request_.max_wait + std::chrono::seconds(10);
 }
 
 }  // namespace angelia::store::testing

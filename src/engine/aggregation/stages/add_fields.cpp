@@ -29,26 +29,38 @@ class AddFieldsStage final : public PerDocumentStage {
     bson::Document fields_;
 };
 
-/// The value a field gets. Documents are left out: beside an existing document they would merge with it.
+/// The value a field gets. Documents are left out: beside an existing document they would merge
+/// with it.
 Result<bson::ValueView> literal_of(const bson::Element& e) {
     if (const auto document = e.value.get_document()) {
-        if (document->count() == 1 && document->begin()->key == "$literal") return document->begin()->value;
+        if (document->count() == 1 && document->begin()->key == "$literal")
+            return document->begin()->value;
     } else if (is_literal(e.value)) {
         return e.value;
     }
-    return Error(ErrorCode::NotImplemented, fmt::format("expressions are not supported yet: field '{}' of $addFields needs a literal", e.key));
+    return Error(
+        ErrorCode::NotImplemented,
+        fmt::format("expressions are not supported yet: field '{}' of $addFields needs a literal",
+                    e.key));
 }
 
 }  // namespace
 
 Result<StagePtr> parse_add_fields(bson::ValueView operand) {
     const auto fields = operand.get_document();
-    if (!fields) return Error(ErrorCode::Location40272, "$addFields specification stage must be an object");
-    if (fields->empty()) return Error(ErrorCode::Location51272, "Invalid $addFields :: caused by :: specification must have at least one field");
+    if (!fields)
+        return Error(ErrorCode::Location40272, "$addFields specification stage must be an object");
+    if (fields->empty())
+        return Error(
+            ErrorCode::Location51272,
+            "Invalid $addFields :: caused by :: specification must have at least one field");
     bson::Builder b;
     for (const bson::Element& e : *fields) {
         if (e.key.empty() || e.key.starts_with('$') || e.key.find('.') != std::string_view::npos) {
-            return Error(ErrorCode::NotImplemented, fmt::format("$addFields supports only plain top-level fields yet, not '{}'", e.key));
+            return Error(
+                ErrorCode::NotImplemented,
+                fmt::format("$addFields supports only plain top-level fields yet, not '{}'",
+                            e.key));
         }
         ANGELIA_TRY_ASSIGN(const bson::ValueView value, literal_of(e));
         b.add(e.key, value);

@@ -1,4 +1,5 @@
-// $group with a constant _id and $sum: one group of everything, as drivers' countDocuments asks for it.
+// $group with a constant _id and $sum: one group of everything, as drivers' countDocuments asks for
+// it.
 #include "engine/aggregation/stage.h"
 #include "engine/query/field_path.h"
 #include "engine/query/update/arithmetic.h"
@@ -18,10 +19,11 @@ using bson::ValueView;
 /// `{<field>: {$sum: <number or "$path">}}`
 struct SumField {
     std::string name;
-    Value constant;         ///< missing when a path is summed
+    Value constant;  ///< missing when a path is summed
     query::FieldPath path;
 
-    /// What the document adds; missing when it is no number (those are passed over). An array on the way is no number.
+    /// What the document adds; missing when it is no number (those are passed over). An array on
+    /// the way is no number.
     ValueView addend(bson::DocumentView document) const {
         if (!constant.is_missing()) return constant.view();
         ValueView value;
@@ -47,7 +49,8 @@ class GroupStage final : public Stage {
     std::string_view name() const override { return "$group"; }
 
     Source run(std::shared_ptr<const Stage> self, Source source) const override {
-        return [self = std::move(self), this, source = std::move(source), done = false]() mutable -> Result<std::optional<bson::Document>> {
+        return [self = std::move(self), this, source = std::move(source),
+                done = false]() mutable -> Result<std::optional<bson::Document>> {
             if (done) return std::optional<bson::Document>();
             done = true;
             return collect(source);
@@ -79,28 +82,39 @@ class GroupStage final : public Stage {
 };
 
 Error expression_not_supported(std::string_view where) {
-    return {ErrorCode::NotImplemented, fmt::format("expressions are not supported yet: {} of $group needs a constant", where)};
+    return {ErrorCode::NotImplemented,
+            fmt::format("expressions are not supported yet: {} of $group needs a constant", where)};
 }
 
 Result<SumField> parse_sum(const bson::Element& e) {
-    if (e.key.find('.') != std::string_view::npos) return Error(ErrorCode::Location40235, fmt::format("The field name '{}' cannot contain '.'", e.key));
-    if (e.key.starts_with('$')) return Error(ErrorCode::Location40236, fmt::format("The field name '{}' cannot be an operator name", e.key));
+    if (e.key.find('.') != std::string_view::npos)
+        return Error(ErrorCode::Location40235,
+                     fmt::format("The field name '{}' cannot contain '.'", e.key));
+    if (e.key.starts_with('$'))
+        return Error(ErrorCode::Location40236,
+                     fmt::format("The field name '{}' cannot be an operator name", e.key));
     const auto accumulator = e.value.get_document();
     if (!accumulator || accumulator->empty() || !accumulator->begin()->key.starts_with('$')) {
-        return Error(ErrorCode::Location40234, fmt::format("The field '{}' must be an accumulator object", e.key));
+        return Error(ErrorCode::Location40234,
+                     fmt::format("The field '{}' must be an accumulator object", e.key));
     }
-    if (accumulator->count() != 1) return Error(ErrorCode::Location40238, fmt::format("The field '{}' must specify one accumulator", e.key));
+    if (accumulator->count() != 1)
+        return Error(ErrorCode::Location40238,
+                     fmt::format("The field '{}' must specify one accumulator", e.key));
     const bson::Element a = *accumulator->begin();
-    if (a.key != "$sum") return Error(ErrorCode::Location15952, fmt::format("unknown group operator '{}'", a.key));
+    if (a.key != "$sum")
+        return Error(ErrorCode::Location15952, fmt::format("unknown group operator '{}'", a.key));
     SumField sum;
     sum.name = std::string(e.key);
-    if (a.value.is(bson::Type::Array)) return Error(ErrorCode::Location40237, "The $sum accumulator is a unary operator");
+    if (a.value.is(bson::Type::Array))
+        return Error(ErrorCode::Location40237, "The $sum accumulator is a unary operator");
     const auto text = a.value.get_string();
     if (text && text->size() > 1 && (*text)[0] == '$' && (*text)[1] != '$') {
         ANGELIA_TRY_ASSIGN(sum.path, query::FieldPath::parse(text->substr(1)));
         return sum;
     }
-    if (!is_literal(a.value) || a.value.is(bson::Type::Document)) return expression_not_supported(fmt::format("the $sum '{}'", e.key));
+    if (!is_literal(a.value) || a.value.is(bson::Type::Document))
+        return expression_not_supported(fmt::format("the $sum '{}'", e.key));
     sum.constant = Value(a.value);
     return sum;
 }
@@ -109,9 +123,11 @@ Result<SumField> parse_sum(const bson::Element& e) {
 
 Result<StagePtr> parse_group(ValueView operand) {
     const auto specification = operand.get_document();
-    if (!specification) return Error(ErrorCode::Location15947, "a group's fields must be specified in an object");
+    if (!specification)
+        return Error(ErrorCode::Location15947, "a group's fields must be specified in an object");
     const ValueView id = specification->find("_id");
-    if (id.is_missing()) return Error(ErrorCode::Location15955, "a group specification must include an _id");
+    if (id.is_missing())
+        return Error(ErrorCode::Location15955, "a group specification must include an _id");
     if (!is_literal(id)) return expression_not_supported("the _id");
     std::vector<SumField> sums;
     for (const bson::Element& e : *specification) {

@@ -23,7 +23,9 @@ class MatchStage final : public PerDocumentStage {
 
 Result<StagePtr> parse_match(bson::ValueView operand) {
     const auto filter = operand.get_document();
-    if (!filter) return Error(ErrorCode::Location15959, "the match filter must be an expression in an object");
+    if (!filter)
+        return Error(ErrorCode::Location15959,
+                     "the match filter must be an expression in an object");
     ANGELIA_TRY_ASSIGN(query::Matcher matcher, query::Matcher::parse(*filter));
     return StagePtr(std::make_shared<MatchStage>(std::move(matcher)));
 }

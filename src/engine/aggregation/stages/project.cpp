@@ -9,7 +9,8 @@ namespace {
 
 class ProjectStage final : public PerDocumentStage {
   public:
-    ProjectStage(std::string_view name, query::Projection projection) : name_(name), projection_(std::move(projection)) {}
+    ProjectStage(std::string_view name, query::Projection projection)
+        : name_(name), projection_(std::move(projection)) {}
     std::string_view name() const override { return name_; }
     Result<std::optional<bson::Document>> transform(bson::Document document) const override {
         return std::optional<bson::Document>(projection_.apply(document.view()));
@@ -24,8 +25,10 @@ class ProjectStage final : public PerDocumentStage {
 
 Result<StagePtr> parse_project(bson::ValueView operand) {
     const auto specification = operand.get_document();
-    if (!specification) return Error(ErrorCode::Location15969, "$project specification must be an object");
-    ANGELIA_TRY_ASSIGN(auto projection, query::Projection::parse(*specification, query::ProjectionUse::Aggregate));
+    if (!specification)
+        return Error(ErrorCode::Location15969, "$project specification must be an object");
+    ANGELIA_TRY_ASSIGN(auto projection,
+                       query::Projection::parse(*specification, query::ProjectionUse::Aggregate));
     return StagePtr(std::make_shared<ProjectStage>("$project", std::move(projection)));
 }
 
@@ -33,8 +36,12 @@ Result<StagePtr> parse_unset(bson::ValueView operand) {
     bson::Builder exclusions;
     const auto exclude = [&](bson::ValueView name) -> Result<void> {
         const auto text = name.get_string();
-        if (!text) return Error(ErrorCode::Location31002, "$unset specification must be a string or an array containing only string values");
-        if (text->find('\0') != std::string_view::npos) return Error(ErrorCode::BadValue, "$unset field names cannot contain a null byte");
+        if (!text)
+            return Error(
+                ErrorCode::Location31002,
+                "$unset specification must be a string or an array containing only string values");
+        if (text->find('\0') != std::string_view::npos)
+            return Error(ErrorCode::BadValue, "$unset field names cannot contain a null byte");
         exclusions.add(*text, std::int32_t{0});
         return {};
     };
@@ -44,7 +51,8 @@ Result<StagePtr> parse_unset(bson::ValueView operand) {
         ANGELIA_TRY(exclude(operand));
     }
     const bson::Document specification = exclusions.take();
-    ANGELIA_TRY_ASSIGN(auto projection, query::Projection::parse(specification.view(), query::ProjectionUse::Aggregate));
+    ANGELIA_TRY_ASSIGN(auto projection, query::Projection::parse(specification.view(),
+                                                                 query::ProjectionUse::Aggregate));
     return StagePtr(std::make_shared<ProjectStage>("$unset", std::move(projection)));
 }
 

@@ -9,7 +9,8 @@ class SkipStage final : public Stage {
     explicit SkipStage(std::uint64_t count) : count_(count) {}
     std::string_view name() const override { return "$skip"; }
     Source run(std::shared_ptr<const Stage>, Source source) const override {
-        return [source = std::move(source), left = count_]() mutable -> Result<std::optional<bson::Document>> {
+        return [source = std::move(source),
+                left = count_]() mutable -> Result<std::optional<bson::Document>> {
             for (; left > 0; --left) {
                 ANGELIA_TRY_ASSIGN(auto skipped, source());
                 if (!skipped) return skipped;
@@ -25,7 +26,8 @@ class SkipStage final : public Stage {
 }  // namespace
 
 Result<StagePtr> parse_skip(bson::ValueView operand) {
-    ANGELIA_TRY_ASSIGN(const std::uint64_t count, parse_stage_count("$skip", operand, 0, ErrorCode::Location15956));
+    ANGELIA_TRY_ASSIGN(const std::uint64_t count,
+                       parse_stage_count("$skip", operand, 0, ErrorCode::Location15956));
     return StagePtr(std::make_shared<SkipStage>(count));
 }
 

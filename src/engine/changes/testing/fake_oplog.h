@@ -1,4 +1,5 @@
-// For tests of change streams: an oplog in memory whose watermark the test moves, and short ways to write entries and read events.
+// For tests of change streams: an oplog in memory whose watermark the test moves, and short ways to
+// write entries and read events.
 #pragma once
 
 #include "engine/changes/change_streams.h"
@@ -29,17 +30,20 @@ class FakeOplog final : public Oplog {
             sub_ = 0;
         }
         const auto bytes = OplogEntry::encode(fields);
-        entries_.push_back(std::make_shared<const OplogEntry>(OplogEntry::decode(time_, sub_, bytes).value_or_throw()));
+        entries_.push_back(std::make_shared<const OplogEntry>(
+            OplogEntry::decode(time_, sub_, bytes).value_or_throw()));
         return {time_, sub_};
     }
-    /// Makes everything appended so far durable, and tells the listener unless a test holds it back.
+    /// Makes everything appended so far durable, and tells the listener unless a test holds it
+    /// back.
     void advance(bool tell = true) {
         const MutexLock order(advance_mutex_);
         Entries fresh;
         Listener listener;
         {
             MutexLock lock(mutex_);
-            untold_.insert(untold_.end(), entries_.begin() + static_cast<std::ptrdiff_t>(durable_), entries_.end());
+            untold_.insert(untold_.end(), entries_.begin() + static_cast<std::ptrdiff_t>(durable_),
+                           entries_.end());
             durable_ = entries_.size();
             if (tell) {
                 fresh.swap(untold_);
@@ -63,14 +67,17 @@ class FakeOplog final : public Oplog {
         if (during_read) during_read();
         MutexLock lock(mutex_);
         ++read_count_;
-        if (oldest_.as_uint64() > 0 && after < OplogPosition{bson::Timestamp::from_uint64(oldest_.as_uint64() - 1), 0xFFFFFFFF}) {
+        if (oldest_.as_uint64() > 0 &&
+            after <
+                OplogPosition{bson::Timestamp::from_uint64(oldest_.as_uint64() - 1), 0xFFFFFFFF}) {
             return Error(ErrorCode::ChangeStreamHistoryLost, "trimmed");
         }
         Entries out;
         std::size_t bytes = 0;
         for (std::size_t i = 0; i < durable_ && out.size() < limit; ++i) {
             const auto& entry = entries_[i];
-            if (OplogPosition{entry->time(), entry->sub()} <= after || entry->time() < oldest_) continue;
+            if (OplogPosition{entry->time(), entry->sub()} <= after || entry->time() < oldest_)
+                continue;
             bytes += entry->bytes()->size();
             if (!out.empty() && bytes > bytes_max) break;
             out.push_back(entry);
@@ -118,7 +125,8 @@ class FakeOplog final : public Oplog {
 
 inline constexpr std::array<std::uint8_t, 8> kTestStore = {1, 2, 3, 4, 5, 6, 7, 8};
 
-/// Writes entries and, unless told otherwise, makes each durable at once. Namespaces are written "db.coll".
+/// Writes entries and, unless told otherwise, makes each durable at once. Namespaces are written
+/// "db.coll".
 class Feed {
   public:
     explicit Feed(FakeOplog& oplog) : oplog_(oplog) {}
@@ -126,23 +134,30 @@ class Feed {
     bool same_commit = false;
 
     OplogPosition insert(std::string_view ns, std::int32_t id, const bson::Document& more = {}) {
-        return write(OpKind::Insert, ns, bson::value(id), bson::Builder().add("_id", id).add_all(more).take());
+        return write(OpKind::Insert, ns, bson::value(id),
+                     bson::Builder().add("_id", id).add_all(more).take());
     }
     OplogPosition replace(std::string_view ns, std::int32_t id, const bson::Document& more = {}) {
-        return write(OpKind::Replace, ns, bson::value(id), bson::Builder().add("_id", id).add_all(more).take());
+        return write(OpKind::Replace, ns, bson::value(id),
+                     bson::Builder().add("_id", id).add_all(more).take());
     }
-    OplogPosition update(std::string_view ns, std::int32_t id, const bson::Document& updated, const bson::Array& removed = {}) {
+    OplogPosition update(std::string_view ns, std::int32_t id, const bson::Document& updated,
+                         const bson::Array& removed = {}) {
         return write(OpKind::Update, ns, bson::value(id),
-                     bson::make("updatedFields", updated, "removedFields", removed, "truncatedArrays", bson::Array()));
+                     bson::make("updatedFields", updated, "removedFields", removed,
+                                "truncatedArrays", bson::Array()));
     }
-    OplogPosition remove(std::string_view ns, std::int32_t id) { return write(OpKind::Delete, ns, bson::value(id), {}); }
+    OplogPosition remove(std::string_view ns, std::int32_t id) {
+        return write(OpKind::Delete, ns, bson::value(id), {});
+    }
     OplogPosition drop(std::string_view ns) {
         return write(OpKind::Command, ns, {}, bson::make("drop", ns.substr(ns.find('.') + 1)));
     }
     OplogPosition drop_database(std::string_view db) {
         return write(OpKind::Command, db, {}, bson::make("dropDatabase", std::int32_t{1}));
     }
-    OplogPosition write(OpKind kind, std::string_view ns, const bson::Value& id, const bson::Document& payload) {
+    OplogPosition write(OpKind kind, std::string_view ns, const bson::Value& id,
+                        const bson::Document& payload) {
         const std::size_t dot = ns.find('.');
         OplogFields fields;
         fields.kind = kind;
@@ -167,31 +182,41 @@ struct World {
     FakeOplog oplog;
     Feed feed{oplog};
     std::map<std::int32_t, bson::Document> documents;
-    ChangeStreams streams{oplog, {[this](const OplogEntry& entry) { return look_up(entry); }, [] { return kTestStore; }}};
+    ChangeStreams streams{
+        oplog,
+        {[this](const OplogEntry& entry) { return look_up(entry); }, [] { return kTestStore; }}};
 
-    Result<std::shared_ptr<ChangeStream>> try_watch(std::string_view ns, std::string_view options = "{}", std::string_view stages = "[]") {
+    Result<std::shared_ptr<ChangeStream>> try_watch(std::string_view ns,
+                                                    std::string_view options = "{}",
+                                                    std::string_view stages = "[]") {
         WatchSpec spec;
         const std::size_t dot = ns.find('.');
-        spec.scope = dot == std::string_view::npos ? WatchSpec::Scope::Database : WatchSpec::Scope::Collection;
+        spec.scope = dot == std::string_view::npos ? WatchSpec::Scope::Database
+                                                   : WatchSpec::Scope::Collection;
         spec.ns.db = ns.substr(0, dot);
         if (dot != std::string_view::npos) spec.ns.collection = ns.substr(dot + 1);
         spec.options = bson::from_json(options).value_or_throw();
-        const auto wrapped = bson::from_json("{\"stages\": " + std::string(stages) + "}").value_or_throw();
+        const auto wrapped =
+            bson::from_json("{\"stages\": " + std::string(stages) + "}").value_or_throw();
         spec.stages = bson::Document(wrapped["stages"].as_document());
         return streams.open(spec);
     }
-    std::shared_ptr<ChangeStream> watch(std::string_view ns, std::string_view options = "{}", std::string_view stages = "[]") {
+    std::shared_ptr<ChangeStream> watch(std::string_view ns, std::string_view options = "{}",
+                                        std::string_view stages = "[]") {
         return try_watch(ns, options, stages).value_or_throw();
     }
-    std::shared_ptr<ChangeStream> watch_from(std::string_view ns, std::string_view option, const bson::Document& token,
+    std::shared_ptr<ChangeStream> watch_from(std::string_view ns, std::string_view option,
+                                             const bson::Document& token,
                                              std::string_view stages = "[]") {
         return watch(ns, bson::to_json(bson::make(option, token)), stages);
     }
-    std::string refusal(std::string_view ns, std::string_view options, std::string_view stages = "[]") {
+    std::string refusal(std::string_view ns, std::string_view options,
+                        std::string_view stages = "[]") {
         const auto stream = try_watch(ns, options, stages);
         return stream ? "opened" : bson::to_json(bson::make("error", stream.error().to_string()));
     }
-    ErrorCode refusal_code(std::string_view ns, std::string_view options, std::string_view stages = "[]") {
+    ErrorCode refusal_code(std::string_view ns, std::string_view options,
+                           std::string_view stages = "[]") {
         const auto stream = try_watch(ns, options, stages);
         return stream ? ErrorCode::Ok : stream.error().code;
     }
@@ -205,7 +230,8 @@ struct World {
 
 inline constexpr std::size_t kNoLimit = 1'000'000'000;
 
-inline ChangeStream::Batch poll(ChangeStream& stream, std::size_t events_max = kNoLimit, std::size_t bytes_max = kNoLimit) {
+inline ChangeStream::Batch poll(ChangeStream& stream, std::size_t events_max = kNoLimit,
+                                std::size_t bytes_max = kNoLimit) {
     return stream.poll(events_max, bytes_max).value_or_throw();
 }
 
@@ -223,15 +249,20 @@ inline std::string line_of(bson::DocumentView event) {
 
 inline std::string text_of(const ChangeStream::Batch& batch) {
     std::string text;
-    for (const auto& event : batch.events) text += (text.empty() ? "" : ", ") + line_of(event.view());
+    for (const auto& event : batch.events)
+        text += (text.empty() ? "" : ", ") + line_of(event.view());
     if (batch.closed) text += text.empty() ? "closed" : ", closed";
     return text;
 }
 /// Everything the stream has now, as one line.
 inline std::string text_of(ChangeStream& stream) { return text_of(poll(stream)); }
 
-inline bson::Document token_of(bson::DocumentView event) { return bson::Document(event["_id"].as_document()); }
-inline std::string hex_of(const bson::Document& token) { return std::string(token["_data"].as_string()); }
+inline bson::Document token_of(bson::DocumentView event) {
+    return bson::Document(event["_id"].as_document());
+}
+inline std::string hex_of(const bson::Document& token) {
+    return std::string(token["_data"].as_string());
+}
 
 /// Counts wake-ups.
 class Bell {

@@ -20,7 +20,8 @@ Result<TestPtr> parse_all(const FieldOperator& op) {
     for (const bson::Element& e : *list) {
         if (elem_matches) {
             if (!is_elem_match(e.value)) return bad_value("$all/$elemMatch has to be consistent");
-            const FieldOperator inner{"$elemMatch", e.value.as_document().begin()->value, e.value.as_document(), op.depth + 1};
+            const FieldOperator inner{"$elemMatch", e.value.as_document().begin()->value,
+                                      e.value.as_document(), op.depth + 1};
             ANGELIA_TRY_ASSIGN(TestPtr child, parse_elem_match(inner));
             children.push_back(std::move(child));
             continue;

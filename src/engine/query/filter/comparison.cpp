@@ -11,7 +11,9 @@ namespace {
 using bson::Type;
 using bson::ValueView;
 
-bool is_nothing(Type type) { return type == Type::Null || type == Type::Undefined || type == Type::Missing; }
+bool is_nothing(Type type) {
+    return type == Type::Null || type == Type::Undefined || type == Type::Missing;
+}
 
 bool is_nan(ValueView v) {
     if (v.is(Type::Double)) return std::isnan(v.as_double());
@@ -37,20 +39,35 @@ bool ComparisonTest::matches_value(ValueView value) const {
         if (value.type() == operand_.type()) return or_equal;
         return kind() != Kind::Eq && less == operand_.is(Type::MaxKey);
     }
-    if (value.is_missing() || bson::canonical_order(value.type()) != bson::canonical_order(operand_.type())) return false;
-    // NaN equals itself and is neither above nor below any number here (its place in the order counts only for sorting).
+    if (value.is_missing() ||
+        bson::canonical_order(value.type()) != bson::canonical_order(operand_.type()))
+        return false;
+    // NaN equals itself and is neither above nor below any number here (its place in the order
+    // counts only for sorting).
     if (is_nan(value) || is_nan(operand_)) return or_equal && is_nan(value) && is_nan(operand_);
     const int order = bson::compare(value, operand_);
     if (order == 0) return or_equal;
     return kind() != Kind::Eq && (order < 0) == less;
 }
 
-Result<TestPtr> parse_equality(ValueView operand) { return make_comparison(Test::Kind::Eq, operand); }
-Result<TestPtr> parse_eq(const FieldOperator& op) { return make_comparison(Test::Kind::Eq, op.operand); }
-Result<TestPtr> parse_lt(const FieldOperator& op) { return make_comparison(Test::Kind::Lt, op.operand); }
-Result<TestPtr> parse_lte(const FieldOperator& op) { return make_comparison(Test::Kind::Lte, op.operand); }
-Result<TestPtr> parse_gt(const FieldOperator& op) { return make_comparison(Test::Kind::Gt, op.operand); }
-Result<TestPtr> parse_gte(const FieldOperator& op) { return make_comparison(Test::Kind::Gte, op.operand); }
+Result<TestPtr> parse_equality(ValueView operand) {
+    return make_comparison(Test::Kind::Eq, operand);
+}
+Result<TestPtr> parse_eq(const FieldOperator& op) {
+    return make_comparison(Test::Kind::Eq, op.operand);
+}
+Result<TestPtr> parse_lt(const FieldOperator& op) {
+    return make_comparison(Test::Kind::Lt, op.operand);
+}
+Result<TestPtr> parse_lte(const FieldOperator& op) {
+    return make_comparison(Test::Kind::Lte, op.operand);
+}
+Result<TestPtr> parse_gt(const FieldOperator& op) {
+    return make_comparison(Test::Kind::Gt, op.operand);
+}
+Result<TestPtr> parse_gte(const FieldOperator& op) {
+    return make_comparison(Test::Kind::Gte, op.operand);
+}
 
 Result<TestPtr> parse_ne(const FieldOperator& op) {
     ANGELIA_TRY_ASSIGN(TestPtr equal, make_comparison(Test::Kind::Eq, op.operand));

@@ -5,13 +5,15 @@
 
 namespace angelia::engine::query::filter {
 bool ElemMatchValueTest::matches_element(bson::ValueView element) const {
-    return std::all_of(children_.begin(), children_.end(), [&](const TestPtr& child) { return child->matches_value(element); });
+    return std::all_of(children_.begin(), children_.end(),
+                       [&](const TestPtr& child) { return child->matches_value(element); });
 }
 
 bool ElemMatchValueTest::matches_value(bson::ValueView value) const {
     if (!value.is(bson::Type::Array)) return false;
     const bson::DocumentView array = value.as_document();
-    return std::any_of(array.begin(), array.end(), [&](const bson::Element& e) { return matches_element(e.value); });
+    return std::any_of(array.begin(), array.end(),
+                       [&](const bson::Element& e) { return matches_element(e.value); });
 }
 
 bool ElemMatchFieldsTest::matches_element(bson::ValueView element) const {
@@ -22,7 +24,8 @@ bool ElemMatchFieldsTest::matches_element(bson::ValueView element) const {
 bool ElemMatchFieldsTest::matches_value(bson::ValueView value) const {
     if (!value.is(bson::Type::Array)) return false;
     const bson::DocumentView array = value.as_document();
-    return std::any_of(array.begin(), array.end(), [&](const bson::Element& e) { return matches_element(e.value); });
+    return std::any_of(array.begin(), array.end(),
+                       [&](const bson::Element& e) { return matches_element(e.value); });
 }
 
 Result<TestPtr> parse_elem_match(const FieldOperator& op) {

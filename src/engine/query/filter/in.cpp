@@ -20,8 +20,10 @@ Result<std::unique_ptr<InTest>> make_in(const FieldOperator& op) {
     if (!list) return bad_value(fmt::format("{} needs an array", op.name));
     std::vector<ValueView> values;
     for (const bson::Element& e : *list) {
-        if (is_operator_document(e.value)) return bad_value(fmt::format("cannot nest $ under {}", op.name));
-        if (e.value.is(Type::Undefined)) return bad_value(fmt::format("{} cannot hold undefined", op.name));
+        if (is_operator_document(e.value))
+            return bad_value(fmt::format("cannot nest $ under {}", op.name));
+        if (e.value.is(Type::Undefined))
+            return bad_value(fmt::format("{} cannot hold undefined", op.name));
         if (e.value.is(Type::Regex)) return bad_value("regular expressions are not supported");
         values.push_back(e.value);
     }
@@ -32,9 +34,12 @@ Result<std::unique_ptr<InTest>> make_in(const FieldOperator& op) {
 
 InTest::InTest(std::vector<ValueView> values) : Test(Kind::In), values_(std::move(values)) {
     std::stable_sort(values_.begin(), values_.end(), value_before);
-    values_.erase(std::unique(values_.begin(), values_.end(), [](const ValueView& a, const ValueView& b) { return bson::equal(a, b); }),
-                  values_.end());
-    has_null_ = std::any_of(values_.begin(), values_.end(), [](const ValueView& v) { return v.is_null(); });
+    values_.erase(
+        std::unique(values_.begin(), values_.end(),
+                    [](const ValueView& a, const ValueView& b) { return bson::equal(a, b); }),
+        values_.end());
+    has_null_ =
+        std::any_of(values_.begin(), values_.end(), [](const ValueView& v) { return v.is_null(); });
 }
 
 bool InTest::matches_value(ValueView value) const {

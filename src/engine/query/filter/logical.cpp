@@ -21,7 +21,9 @@ Result<NodePtr> parse_group(const TopOperator& op, Node::Kind kind) {
 }
 
 Result<NodePtr> parse_constant(const TopOperator& op, bool value) {
-    if (op.operand.to_int64() != 1) return Error(ErrorCode::FailedToParse, fmt::format("{} must be an integer value of 1", op.name));
+    if (op.operand.to_int64() != 1)
+        return Error(ErrorCode::FailedToParse,
+                     fmt::format("{} must be an integer value of 1", op.name));
     return NodePtr(std::make_unique<ConstantNode>(value));
 }
 
@@ -30,7 +32,9 @@ Result<NodePtr> parse_constant(const TopOperator& op, bool value) {
 Result<NodePtr> parse_and(const TopOperator& op) { return parse_group(op, Node::Kind::And); }
 Result<NodePtr> parse_or(const TopOperator& op) { return parse_group(op, Node::Kind::Or); }
 Result<NodePtr> parse_nor(const TopOperator& op) { return parse_group(op, Node::Kind::Nor); }
-Result<NodePtr> parse_comment(const TopOperator&) { return NodePtr(std::make_unique<ConstantNode>(true)); }
+Result<NodePtr> parse_comment(const TopOperator&) {
+    return NodePtr(std::make_unique<ConstantNode>(true));
+}
 Result<NodePtr> parse_always_true(const TopOperator& op) { return parse_constant(op, true); }
 Result<NodePtr> parse_always_false(const TopOperator& op) { return parse_constant(op, false); }
 

@@ -8,7 +8,8 @@ namespace {
 
 using bson::ValueView;
 
-/// Towards zero, as MongoDB reads both operands and values; nothing for NaN, infinities and numbers beyond int64.
+/// Towards zero, as MongoDB reads both operands and values; nothing for NaN, infinities and numbers
+/// beyond int64.
 std::optional<std::int64_t> truncated(ValueView v) {
     if (const auto exact = v.to_int64()) return exact;
     const auto number = v.to_double();
@@ -20,11 +21,13 @@ std::optional<std::int64_t> truncated(ValueView v) {
 
 class ModTest final : public Test {
   public:
-    ModTest(std::int64_t divisor, std::int64_t remainder) : Test(Kind::Mod), divisor_(divisor), remainder_(remainder) {}
+    ModTest(std::int64_t divisor, std::int64_t remainder)
+        : Test(Kind::Mod), divisor_(divisor), remainder_(remainder) {}
     bool matches_value(ValueView value) const override {
         const auto number = truncated(value);
         if (!number) return false;
-        const std::int64_t rest = divisor_ == -1 ? 0 : *number % divisor_;  // INT64_MIN % -1 is undefined in C++
+        const std::int64_t rest =
+            divisor_ == -1 ? 0 : *number % divisor_;  // INT64_MIN % -1 is undefined in C++
         return rest == remainder_;
     }
 

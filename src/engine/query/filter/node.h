@@ -1,4 +1,5 @@
-// The two trees of a parsed filter: nodes ask about a document, tests ask about the values a path leads to.
+// The two trees of a parsed filter: nodes ask about a document, tests ask about the values a path
+// leads to.
 #pragma once
 
 #include "engine/query/field_path.h"
@@ -12,20 +13,25 @@
 
 namespace angelia::engine::query::filter {
 
-/// A condition on the values that a path reaches. Immutable after parse; keeps views into the filter's bytes.
+/// A condition on the values that a path reaches. Immutable after parse; keeps views into the
+/// filter's bytes.
 class Test {
   public:
     enum class Kind {
-        Eq, Lt, Lte, Gt, Gte,  ///< ComparisonTest
-        In,                    ///< InTest
+        Eq,
+        Lt,
+        Lte,
+        Gt,
+        Gte,  ///< ComparisonTest
+        In,   ///< InTest
         Exists,
         Type,
         Size,
-        ElemMatchValue,        ///< GroupTest of tests that one element passes
-        ElemMatchFields,       ///< ElemMatchFieldsTest
+        ElemMatchValue,   ///< GroupTest of tests that one element passes
+        ElemMatchFields,  ///< ElemMatchFieldsTest
         Mod,
-        Not,                   ///< NotTest
-        All,                   ///< AllOfTest
+        Not,  ///< NotTest
+        All,  ///< AllOfTest
         Never,
     };
     explicit Test(Kind kind) : kind_(kind) {}
@@ -34,7 +40,8 @@ class Test {
 
     /// Does this one value pass? Missing when the path led nowhere. Arrays are taken as a whole.
     virtual bool matches_value(bson::ValueView value) const = 0;
-    /// Does some value at `path` pass? (walk.cpp: arrays on the way and, unless whole_arrays(), at the end are taken apart.)
+    /// Does some value at `path` pass? (walk.cpp: arrays on the way and, unless whole_arrays(), at
+    /// the end are taken apart.)
     virtual bool matches_at(bson::DocumentView document, const FieldPath& path) const;
     /// True for tests that look at an array only as a whole ($size, $elemMatch).
     virtual bool whole_arrays() const { return false; }
@@ -44,8 +51,8 @@ class Test {
 };
 using TestPtr = std::unique_ptr<const Test>;
 
-/// Calls `test.matches_value` with every value that `path` reaches from `document` until one passes.
-/// The rules are those of contract 3.1, "Dotted paths and arrays".
+/// Calls `test.matches_value` with every value that `path` reaches from `document` until one
+/// passes. The rules are those of contract 3.1, "Dotted paths and arrays".
 bool any_value_matches(bson::DocumentView document, const FieldPath& path, const Test& test);
 
 /// $eq $lt $lte $gt $gte
@@ -64,7 +71,9 @@ class InTest final : public Test {
     /// `values` need no order; they are sorted here.
     explicit InTest(std::vector<bson::ValueView> values);
     bool matches_value(bson::ValueView value) const override;
-    const std::vector<bson::ValueView>& values() const { return values_; }  ///< sorted, without duplicates
+    const std::vector<bson::ValueView>& values() const {
+        return values_;
+    }  ///< sorted, without duplicates
 
   private:
     std::vector<bson::ValueView> values_;
@@ -74,8 +83,12 @@ class InTest final : public Test {
 class NotTest final : public Test {
   public:
     explicit NotTest(TestPtr child) : Test(Kind::Not), child_(std::move(child)) {}
-    bool matches_value(bson::ValueView value) const override { return !child_->matches_value(value); }
-    bool matches_at(bson::DocumentView document, const FieldPath& path) const override { return !child_->matches_at(document, path); }
+    bool matches_value(bson::ValueView value) const override {
+        return !child_->matches_value(value);
+    }
+    bool matches_at(bson::DocumentView document, const FieldPath& path) const override {
+        return !child_->matches_at(document, path);
+    }
     const Test& child() const { return *child_; }
 
   private:
@@ -85,7 +98,8 @@ class NotTest final : public Test {
 /// Several tests, each of which some value passes (not necessarily the same).
 class AllOfTest final : public Test {
   public:
-    explicit AllOfTest(std::vector<TestPtr> children) : Test(Kind::All), children_(std::move(children)) {}
+    explicit AllOfTest(std::vector<TestPtr> children)
+        : Test(Kind::All), children_(std::move(children)) {}
     bool matches_value(bson::ValueView value) const override;
     bool matches_at(bson::DocumentView document, const FieldPath& path) const override;
     const std::vector<TestPtr>& children() const { return children_; }
@@ -124,7 +138,8 @@ using NodePtr = std::unique_ptr<const Node>;
 /// And, Or, Nor over children; an empty And is true, an empty Or false.
 class GroupNode final : public Node {
   public:
-    GroupNode(Kind kind, std::vector<NodePtr> children) : Node(kind), children_(std::move(children)) {}
+    GroupNode(Kind kind, std::vector<NodePtr> children)
+        : Node(kind), children_(std::move(children)) {}
     bool matches(bson::DocumentView document) const override;
     const std::vector<NodePtr>& children() const { return children_; }
 
@@ -134,8 +149,11 @@ class GroupNode final : public Node {
 
 class PathNode final : public Node {
   public:
-    PathNode(FieldPath path, TestPtr test) : Node(Kind::Path), path_(std::move(path)), test_(std::move(test)) {}
-    bool matches(bson::DocumentView document) const override { return test_->matches_at(document, path_); }
+    PathNode(FieldPath path, TestPtr test)
+        : Node(Kind::Path), path_(std::move(path)), test_(std::move(test)) {}
+    bool matches(bson::DocumentView document) const override {
+        return test_->matches_at(document, path_);
+    }
     const FieldPath& path() const { return path_; }
     const Test& test() const { return *test_; }
 
@@ -157,7 +175,8 @@ class ConstantNode final : public Node {
 /// Value form of $elemMatch: one element passes all the tests.
 class ElemMatchValueTest final : public Test {
   public:
-    explicit ElemMatchValueTest(std::vector<TestPtr> children) : Test(Kind::ElemMatchValue), children_(std::move(children)) {}
+    explicit ElemMatchValueTest(std::vector<TestPtr> children)
+        : Test(Kind::ElemMatchValue), children_(std::move(children)) {}
     bool matches_value(bson::ValueView value) const override;
     bool matches_element(bson::ValueView element) const;
     bool whole_arrays() const override { return true; }
@@ -170,7 +189,8 @@ class ElemMatchValueTest final : public Test {
 /// Object form of $elemMatch: one element is a document (or array) that matches.
 class ElemMatchFieldsTest final : public Test {
   public:
-    explicit ElemMatchFieldsTest(NodePtr condition) : Test(Kind::ElemMatchFields), condition_(std::move(condition)) {}
+    explicit ElemMatchFieldsTest(NodePtr condition)
+        : Test(Kind::ElemMatchFields), condition_(std::move(condition)) {}
     bool matches_value(bson::ValueView value) const override;
     bool matches_element(bson::ValueView element) const;
     bool whole_arrays() const override { return true; }

@@ -16,13 +16,13 @@ struct FieldOperatorEntry {
     ParseFieldOperator parse;
 };
 constexpr FieldOperatorEntry kFieldOperators[] = {
-    {"$all", parse_all},       {"$elemMatch", parse_elem_match},
-    {"$eq", parse_eq},         {"$exists", parse_exists},
-    {"$gt", parse_gt},         {"$gte", parse_gte},
-    {"$in", parse_in},         {"$lt", parse_lt},
-    {"$lte", parse_lte},       {"$mod", parse_mod},
-    {"$ne", parse_ne},         {"$nin", parse_nin},
-    {"$not", parse_not},       {"$size", parse_size},
+    {"$all", parse_all},   {"$elemMatch", parse_elem_match},
+    {"$eq", parse_eq},     {"$exists", parse_exists},
+    {"$gt", parse_gt},     {"$gte", parse_gte},
+    {"$in", parse_in},     {"$lt", parse_lt},
+    {"$lte", parse_lte},   {"$mod", parse_mod},
+    {"$ne", parse_ne},     {"$nin", parse_nin},
+    {"$not", parse_not},   {"$size", parse_size},
     {"$type", parse_type},
 };
 
@@ -31,13 +31,18 @@ struct TopOperatorEntry {
     ParseTopOperator parse;
 };
 constexpr TopOperatorEntry kTopOperators[] = {
-    {"$alwaysFalse", parse_always_false}, {"$alwaysTrue", parse_always_true}, {"$and", parse_and},
-    {"$comment", parse_comment},          {"$nor", parse_nor},                {"$or", parse_or},
+    {"$alwaysFalse", parse_always_false},
+    {"$alwaysTrue", parse_always_true},
+    {"$and", parse_and},
+    {"$comment", parse_comment},
+    {"$nor", parse_nor},
+    {"$or", parse_or},
 };
 
 Result<void> check_depth(int depth) {
     if (depth <= kFilterDepthMax) return {};
-    return Error(ErrorCode::BadValue, fmt::format("exceeded maximum query tree depth of {}", kFilterDepthMax));
+    return Error(ErrorCode::BadValue,
+                 fmt::format("exceeded maximum query tree depth of {}", kFilterDepthMax));
 }
 
 Result<void> parse_field(const bson::Element& e, int depth, std::vector<NodePtr>& nodes) {
@@ -90,7 +95,8 @@ Result<NodePtr> parse_filter(bson::DocumentView filter, int depth) {
     ANGELIA_TRY(check_depth(depth));
     std::vector<NodePtr> nodes;
     for (const bson::Element& e : filter) {
-        if (e.key.empty() || e.key[0] != '$' || e.key == "$ref" || e.key == "$id" || e.key == "$db") {
+        if (e.key.empty() || e.key[0] != '$' || e.key == "$ref" || e.key == "$id" ||
+            e.key == "$db") {
             ANGELIA_TRY(parse_field(e, depth, nodes));
             continue;
         }
@@ -99,8 +105,11 @@ Result<NodePtr> parse_filter(bson::DocumentView filter, int depth) {
             if (candidate.name == e.key) entry = &candidate;
         }
         if (entry == nullptr) {
-            return bad_value(fmt::format("unknown top level operator: {}. If you have a field name that starts with a '$' symbol, "
-                                         "consider using $getField or $setField.", e.key));
+            return bad_value(
+                fmt::format("unknown top level operator: {}. If you have a field name that starts "
+                            "with a '$' symbol, "
+                            "consider using $getField or $setField.",
+                            e.key));
         }
         ANGELIA_TRY_ASSIGN(NodePtr node, entry->parse({e.key, e.value, depth}));
         nodes.push_back(std::move(node));

@@ -1,5 +1,6 @@
-// Reading filters. One table of operators on fields (parse.cpp: kFieldOperators) and one of operators at the top (kTopOperators);
-// each operator or family has a file here. How to add one: docs/how_to_add/filter_operator.md.
+// Reading filters. One table of operators on fields (parse.cpp: kFieldOperators) and one of
+// operators at the top (kTopOperators); each operator or family has a file here. How to add one:
+// docs/how_to_add/filter_operator.md.
 #pragma once
 
 #include "engine/query/filter/node.h"
@@ -15,9 +16,11 @@ Result<std::vector<TestPtr>> parse_field_operators(bson::DocumentView operators,
 /// Equality with `operand`, as `{a: operand}` and `$eq` mean it. Errors: BadValue for undefined.
 Result<TestPtr> parse_equality(bson::ValueView operand);
 
-/// True for a document whose first key starts with `$` (and is no part of a DBRef): operators, not a value.
+/// True for a document whose first key starts with `$` (and is no part of a DBRef): operators, not
+/// a value.
 bool is_operator_document(bson::ValueView value);
-/// The same for operators of a field only: a document that starts with $and, $or, ... is a filter on fields.
+/// The same for operators of a field only: a document that starts with $and, $or, ... is a filter
+/// on fields.
 bool is_field_operator_document(bson::ValueView value);
 
 inline Error bad_value(std::string message) { return {ErrorCode::BadValue, std::move(message)}; }

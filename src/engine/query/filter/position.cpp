@@ -13,10 +13,14 @@ using Position = std::optional<std::uint32_t>;
 
 bool element_passes(const Test& test, bson::ValueView element) {
     switch (test.kind()) {
-        case Test::Kind::ElemMatchValue: return static_cast<const filter::ElemMatchValueTest&>(test).matches_element(element);
-        case Test::Kind::ElemMatchFields: return static_cast<const filter::ElemMatchFieldsTest&>(test).matches_element(element);
-        case Test::Kind::Size: return false;
-        default: return test.matches_value(element);
+        case Test::Kind::ElemMatchValue:
+            return static_cast<const filter::ElemMatchValueTest&>(test).matches_element(element);
+        case Test::Kind::ElemMatchFields:
+            return static_cast<const filter::ElemMatchFieldsTest&>(test).matches_element(element);
+        case Test::Kind::Size:
+            return false;
+        default:
+            return test.matches_value(element);
     }
 }
 
@@ -33,19 +37,22 @@ Position test_position(const Test& test, bson::DocumentView array, const FieldPa
     std::uint32_t position = 0;
     for (const bson::Element& e : array) {
         const bool passes = rest == nullptr ? element_passes(test, e.value)
-                                            : e.value.is(bson::Type::Document) && test.matches_at(e.value.as_document(), *rest);
+                                            : e.value.is(bson::Type::Document) &&
+                                                  test.matches_at(e.value.as_document(), *rest);
         if (passes) return position;
         ++position;
     }
     return std::nullopt;
 }
 
-Position node_position(const Node& node, bson::DocumentView document, const FieldPath& array_path, bson::DocumentView array) {
+Position node_position(const Node& node, bson::DocumentView document, const FieldPath& array_path,
+                       bson::DocumentView array) {
     switch (node.kind()) {
         case Node::Kind::Path: {
             const auto& at = static_cast<const PathNode&>(node);
             if (!array_path.is_prefix_of(at.path())) return std::nullopt;
-            if (array_path.size() == at.path().size()) return test_position(at.test(), array, nullptr);
+            if (array_path.size() == at.path().size())
+                return test_position(at.test(), array, nullptr);
             const FieldPath rest = at.path().without_front(array_path.size());
             return test_position(at.test(), array, &rest);
         }
@@ -63,14 +70,16 @@ Position node_position(const Node& node, bson::DocumentView document, const Fiel
             }
             return std::nullopt;
         case Node::Kind::Nor:
-        case Node::Kind::Constant: return std::nullopt;
+        case Node::Kind::Constant:
+            return std::nullopt;
     }
     return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::uint32_t> Matcher::matched_position(bson::DocumentView document, const FieldPath& array_path) const {
+std::optional<std::uint32_t> Matcher::matched_position(bson::DocumentView document,
+                                                       const FieldPath& array_path) const {
     const auto array = document.find_path(array_path.dotted()).get_array();
     if (!array) return std::nullopt;
     return node_position(root(), document, array_path, *array);

@@ -13,9 +13,11 @@ using bson::Type;
 using bson::ValueView;
 
 constexpr std::array kStoredTypes{
-    Type::Double, Type::String, Type::Document, Type::Array, Type::Binary, Type::Undefined, Type::ObjectId, Type::Bool, Type::Date, Type::Null,
-    Type::Regex, Type::DbPointer, Type::JavaScript, Type::Symbol, Type::JavaScriptWithScope, Type::Int32, Type::Timestamp, Type::Int64,
-    Type::Decimal128, Type::MaxKey, Type::MinKey};
+    Type::Double,    Type::String,    Type::Document,   Type::Array,      Type::Binary,
+    Type::Undefined, Type::ObjectId,  Type::Bool,       Type::Date,       Type::Null,
+    Type::Regex,     Type::DbPointer, Type::JavaScript, Type::Symbol,     Type::JavaScriptWithScope,
+    Type::Int32,     Type::Timestamp, Type::Int64,      Type::Decimal128, Type::MaxKey,
+    Type::MinKey};
 
 using TypeSet = std::bitset<256>;
 
@@ -32,7 +34,8 @@ class TypeTest final : public Test {
 
 Result<void> add_alias(std::string_view alias, TypeSet& types) {
     if (alias == "number") {
-        for (const Type type : {Type::Double, Type::Int32, Type::Int64, Type::Decimal128}) types.set(bit_of(type));
+        for (const Type type : {Type::Double, Type::Int32, Type::Int64, Type::Decimal128})
+            types.set(bit_of(type));
         return {};
     }
     for (const Type type : kStoredTypes) {
@@ -45,7 +48,8 @@ Result<void> add_alias(std::string_view alias, TypeSet& types) {
 
 Result<void> add_type(ValueView operand, TypeSet& types) {
     if (const auto alias = operand.get_string()) return add_alias(*alias, types);
-    if (!operand.is_number()) return Error(ErrorCode::TypeMismatch, "type must be represented as a number or a string");
+    if (!operand.is_number())
+        return Error(ErrorCode::TypeMismatch, "type must be represented as a number or a string");
     const auto code = operand.to_int64();
     for (const Type type : kStoredTypes) {
         // MinKey is -1 to users and 255 in the bytes.
@@ -54,7 +58,8 @@ Result<void> add_type(ValueView operand, TypeSet& types) {
         types.set(bit_of(type));
         return {};
     }
-    return bad_value(fmt::format("Invalid numerical type code: {}", operand.to_double().value_or(0)));
+    return bad_value(
+        fmt::format("Invalid numerical type code: {}", operand.to_double().value_or(0)));
 }
 
 }  // namespace
@@ -62,7 +67,8 @@ Result<void> add_type(ValueView operand, TypeSet& types) {
 Result<TestPtr> parse_type(const FieldOperator& op) {
     TypeSet types;
     if (const auto list = op.operand.get_array()) {
-        if (list->empty()) return Error(ErrorCode::FailedToParse, "$type must match at least one type");
+        if (list->empty())
+            return Error(ErrorCode::FailedToParse, "$type must match at least one type");
         for (const bson::Element& e : *list) ANGELIA_TRY(add_type(e.value, types));
     } else {
         ANGELIA_TRY(add_type(op.operand, types));

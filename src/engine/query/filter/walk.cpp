@@ -16,9 +16,11 @@ class PathWalk {
         for (;;) {
             const ValueView value = document.find(path_[at]);
             ++at;
-            if (value.is(Type::Array)) return at == path_.size() ? at_end(value) : from_array(value.as_document(), at);
+            if (value.is(Type::Array))
+                return at == path_.size() ? at_end(value) : from_array(value.as_document(), at);
             if (at == path_.size()) return test_.matches_value(value);
-            if (!value.is(Type::Document)) return test_.matches_value({});  // a scalar in the middle, or nothing
+            if (!value.is(Type::Document))
+                return test_.matches_value({});  // a scalar in the middle, or nothing
             document = value.as_document();
         }
     }
@@ -34,7 +36,8 @@ class PathWalk {
         return test_.matches_value(array);
     }
 
-    /// The path goes on behind an array: into each element that is a document; a number is an index as well.
+    /// The path goes on behind an array: into each element that is a document; a number is an index
+    /// as well.
     bool from_array(bson::DocumentView array, std::size_t at) const {
         const auto index = array_index_of(path_[at]);
         std::uint32_t position = 0;  // elements count by position, whatever their names
@@ -62,7 +65,9 @@ bool any_value_matches(bson::DocumentView document, const FieldPath& path, const
     return PathWalk(path, test).from_document(document, 0);
 }
 
-bool Test::matches_at(bson::DocumentView document, const FieldPath& path) const { return any_value_matches(document, path, *this); }
+bool Test::matches_at(bson::DocumentView document, const FieldPath& path) const {
+    return any_value_matches(document, path, *this);
+}
 
 bool AllOfTest::matches_value(ValueView value) const {
     for (const TestPtr& child : children_) {

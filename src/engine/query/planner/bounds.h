@@ -9,8 +9,8 @@
 
 namespace angelia::engine::query::planner {
 
-/// One end of an interval of encoded keys (ascending form): all keys that start with `prefix` are in or out together.
-/// The empty inclusive prefix is no bound at all.
+/// One end of an interval of encoded keys (ascending form): all keys that start with `prefix` are
+/// in or out together. The empty inclusive prefix is no bound at all.
 struct Endpoint {
     std::string prefix;
     bool inclusive = true;
@@ -22,7 +22,8 @@ struct Interval {
     bool is_point = false;  ///< exactly one key value
 };
 
-/// Intervals in ascending order, not overlapping. A superset: never leaves out a key that a match is found by.
+/// Intervals in ascending order, not overlapping. A superset: never leaves out a key that a match
+/// is found by.
 struct FieldBounds {
     std::vector<Interval> intervals;
     bool may_be_missing = true;  ///< a match may lack the field altogether
@@ -40,7 +41,8 @@ std::string after_prefix(std::string prefix);
 FieldBounds intersect(const FieldBounds& a, const FieldBounds& b);
 FieldBounds unite(FieldBounds a, const FieldBounds& b);
 
-/// `multikey`: some document has several keys in the index; then two conditions may be met by two of them and are not intersected.
+/// `multikey`: some document has several keys in the index; then two conditions may be met by two
+/// of them and are not intersected.
 FieldBounds bounds_of(const filter::Node& node, const FieldPath& path, bool multikey);
 
 }  // namespace angelia::engine::query::planner

@@ -21,14 +21,18 @@ class AddToSetOperator final : public Operator {
         if (target.exists()) {
             const auto array = target.value().get_array();
             if (!array) {
-                return bad_operand(fmt::format("Cannot apply $addToSet to non-array field. Field named '{}' has non-array type {}",
-                                               target.path().back(), bson::type_alias(target.value().type())));
+                return bad_operand(
+                    fmt::format("Cannot apply $addToSet to non-array field. Field named '{}' has "
+                                "non-array type {}",
+                                target.path().back(), bson::type_alias(target.value().type())));
             }
             present = *array;
         }
         std::vector<ValueView> added;
         for (const ValueView v : values_) {
-            const bool there = std::any_of(present.begin(), present.end(), [&](const bson::Element& e) { return bson::equal(e.value, v); });
+            const bool there =
+                std::any_of(present.begin(), present.end(),
+                            [&](const bson::Element& e) { return bson::equal(e.value, v); });
             if (!there) added.push_back(v);
         }
         if (added.empty() && target.exists()) return {};
@@ -53,15 +57,20 @@ Result<Operation> parse_add_to_set(const OperatorArguments& arguments) {
     if (clauses && !clauses->empty() && clauses->begin()->key == "$each") {
         const ValueView each = clauses->begin()->value;
         if (!each.is(bson::Type::Array)) {
-            return Error(ErrorCode::TypeMismatch,
-                         fmt::format("The argument to $each in $addToSet must be an array but it was of type {}", bson::type_alias(each.type())));
+            return Error(
+                ErrorCode::TypeMismatch,
+                fmt::format(
+                    "The argument to $each in $addToSet must be an array but it was of type {}",
+                    bson::type_alias(each.type())));
         }
         if (clauses->count() > 1) {
             return bad_operand(fmt::format("Found unexpected fields after $each in $addToSet: {}",
                                            element_text(arguments.path, arguments.operand)));
         }
         for (const bson::Element& e : each.as_document()) {
-            const bool twice = std::any_of(values.begin(), values.end(), [&](const ValueView& v) { return bson::equal(v, e.value); });
+            const bool twice = std::any_of(values.begin(), values.end(), [&](const ValueView& v) {
+                return bson::equal(v, e.value);
+            });
             if (!twice) values.push_back(e.value);
         }
     } else {

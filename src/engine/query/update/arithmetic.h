@@ -1,4 +1,5 @@
-// Sums and products of BSON numbers with MongoDB's widening: int32 to int64 when it overflows, double if either is, decimal if either is.
+// Sums and products of BSON numbers with MongoDB's widening: int32 to int64 when it overflows,
+// double if either is, decimal if either is.
 #pragma once
 
 #include <angelia/bson/document.h>

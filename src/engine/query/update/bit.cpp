@@ -21,8 +21,10 @@ class BitOperator final : public Operator {
 
     Result<void> apply(Target& target) const override {
         if (target.exists() && !is_integer_type(target.value())) {
-            return bad_operand(fmt::format("Cannot apply $bit to a value of non-integral type. {} has the field {} of non-integer type {}",
-                                           target.id_text(), target.path().back(), bson::type_alias(target.value().type())));
+            return bad_operand(fmt::format(
+                "Cannot apply $bit to a value of non-integral type. {} has the field {} of "
+                "non-integer type {}",
+                target.id_text(), target.path().back(), bson::type_alias(target.value().type())));
         }
         bool wide = target.value().is(Type::Int64);
         std::int64_t bits = target.exists() ? *target.value().to_int64() : 0;
@@ -45,17 +47,21 @@ class BitOperator final : public Operator {
 Result<Operation> parse_bit(const OperatorArguments& arguments) {
     const auto clauses = arguments.operand.get_document();
     if (!clauses || clauses->empty()) {
-        return bad_operand(fmt::format("The $bit modifier needs a document of 'and', 'or', 'xor': {}",
-                                       element_text(arguments.path, arguments.operand)));
+        return bad_operand(
+            fmt::format("The $bit modifier needs a document of 'and', 'or', 'xor': {}",
+                        element_text(arguments.path, arguments.operand)));
     }
     std::vector<BitOperator::Step> steps;
     for (const bson::Element& e : *clauses) {
         if (e.key != "and" && e.key != "or" && e.key != "xor") {
-            return bad_operand(fmt::format("The $bit modifier only supports 'and', 'or', and 'xor', not '{}'", e.key));
+            return bad_operand(fmt::format(
+                "The $bit modifier only supports 'and', 'or', and 'xor', not '{}'", e.key));
         }
         if (!is_integer_type(e.value)) {
-            return bad_operand(fmt::format("The $bit modifier field must be an Integer(32/64 bit); a '{}' is not supported here",
-                                           bson::type_alias(e.value.type())));
+            return bad_operand(
+                fmt::format("The $bit modifier field must be an Integer(32/64 bit); a '{}' is not "
+                            "supported here",
+                            bson::type_alias(e.value.type())));
         }
         steps.push_back({e.key, e.value});
     }

@@ -50,7 +50,8 @@ void EditNode::write_to(bson::Builder& b, std::string_view as_key) const {
 }
 
 EditTree::EditTree(bson::DocumentView document)
-    : original_(document), root_("", ValueView(Type::Document, document.data(), document.size_bytes())) {}
+    : original_(document),
+      root_("", ValueView(Type::Document, document.data(), document.size_bytes())) {}
 
 EditTree::Located EditTree::locate(const FieldPath& path) {
     EditNode* node = &root_;

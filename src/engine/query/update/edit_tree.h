@@ -15,8 +15,8 @@ namespace angelia::engine::query::update {
 
 /// A field or array element: the bytes it had, or children once somebody looked inside.
 struct EditNode {
-    std::string_view key;     ///< not used in arrays, which count anew
-    bson::ValueView value;    ///< while not expanded
+    std::string_view key;   ///< not used in arrays, which count anew
+    bson::ValueView value;  ///< while not expanded
     bson::Type type = bson::Type::Missing;
     bool expanded = false;
     std::vector<EditNode> children;
@@ -24,7 +24,8 @@ struct EditNode {
     EditNode(std::string_view k, bson::ValueView v) : key(k), value(v), type(v.type()) {}
     bool is_container() const { return type == bson::Type::Document || type == bson::Type::Array; }
     void expand();
-    /// The child that a path part names: a field, or an array element by index; nullptr when there is none. Expands.
+    /// The child that a path part names: a field, or an array element by index; nullptr when there
+    /// is none. Expands.
     EditNode* child(std::string_view part);
     void replace(bson::ValueView v);
     void write_to(bson::Builder& b, std::string_view as_key) const;

@@ -8,9 +8,11 @@ namespace {
 
 class ExtremeOperator final : public Operator {
   public:
-    ExtremeOperator(bson::ValueView operand, int wanted_order) : operand_(operand), wanted_order_(wanted_order) {}
+    ExtremeOperator(bson::ValueView operand, int wanted_order)
+        : operand_(operand), wanted_order_(wanted_order) {}
     Result<void> apply(Target& target) const override {
-        if (target.exists() && bson::compare(operand_, target.value()) * wanted_order_ <= 0) return {};
+        if (target.exists() && bson::compare(operand_, target.value()) * wanted_order_ <= 0)
+            return {};
         return target.set(operand_);
     }
 

@@ -1,4 +1,5 @@
-// What an update operator is. One operator per file, one table in table.cpp. How to add one: docs/how_to_add/update_operator.md.
+// What an update operator is. One operator per file, one table in table.cpp. How to add one:
+// docs/how_to_add/update_operator.md.
 #pragma once
 
 #include "engine/query/update/target.h"
@@ -8,7 +9,8 @@
 
 namespace angelia::engine::query::update {
 
-/// One operator on one field with its operand. Immutable after parse; may keep views into the update's bytes.
+/// One operator on one field with its operand. Immutable after parse; may keep views into the
+/// update's bytes.
 class Operator {
   public:
     virtual ~Operator() = default;

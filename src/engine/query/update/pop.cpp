@@ -13,8 +13,10 @@ class PopOperator final : public Operator {
         if (!target.exists()) return {};
         const auto array = target.value().get_array();
         if (!array) {
-            return Error(ErrorCode::TypeMismatch, fmt::format("Path '{}' contains an element of non-array type '{}'", target.path().dotted(),
-                                                              bson::type_alias(target.value().type())));
+            return Error(
+                ErrorCode::TypeMismatch,
+                fmt::format("Path '{}' contains an element of non-array type '{}'",
+                            target.path().dotted(), bson::type_alias(target.value().type())));
         }
         const std::size_t count = array->count();
         if (count == 0) return {};
@@ -39,7 +41,9 @@ class PopOperator final : public Operator {
 Result<Operation> parse_pop(const OperatorArguments& arguments) {
     const auto end = arguments.operand.to_int64();
     if (end != 1 && end != -1) {
-        return Error(ErrorCode::FailedToParse, fmt::format("$pop expects 1 or -1, found: {}", element_text(arguments.path, arguments.operand)));
+        return Error(ErrorCode::FailedToParse,
+                     fmt::format("$pop expects 1 or -1, found: {}",
+                                 element_text(arguments.path, arguments.operand)));
     }
     return make_operation(arguments.path, std::make_unique<PopOperator>(end == -1));
 }

@@ -50,7 +50,8 @@ class PullAllOperator final : public Operator {
     explicit PullAllOperator(std::vector<ValueView> values) : values_(std::move(values)) {}
     Result<void> apply(Target& target) const override {
         return cull_array(target, "$pullAll", [&](ValueView v) {
-            return std::any_of(values_.begin(), values_.end(), [&](const ValueView& w) { return bson::equal(v, w); });
+            return std::any_of(values_.begin(), values_.end(),
+                               [&](const ValueView& w) { return bson::equal(v, w); });
         });
     }
 
@@ -67,7 +68,9 @@ Result<Operation> parse_pull(const OperatorArguments& arguments) {
 
 Result<Operation> parse_pull_all(const OperatorArguments& arguments) {
     const auto list = arguments.operand.get_array();
-    if (!list) return bad_operand(fmt::format("$pullAll requires an array argument but was given a {}", bson::type_alias(arguments.operand.type())));
+    if (!list)
+        return bad_operand(fmt::format("$pullAll requires an array argument but was given a {}",
+                                       bson::type_alias(arguments.operand.type())));
     std::vector<ValueView> values;
     for (const bson::Element& e : *list) values.push_back(e.value);
     return make_operation(arguments.path, std::make_unique<PullAllOperator>(std::move(values)));

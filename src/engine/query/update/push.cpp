@@ -27,7 +27,7 @@ struct PushModifiers {
     std::vector<ValueView> values;
     std::optional<std::int64_t> position;
     std::optional<std::int64_t> slice;
-    int sort_whole = 0;                  ///< ±1: sort the elements themselves
+    int sort_whole = 0;  ///< ±1: sort the elements themselves
     std::optional<SortSpec> sort_fields;
 };
 
@@ -40,19 +40,23 @@ class PushOperator final : public Operator {
         if (target.exists()) {
             const auto array = target.value().get_array();
             if (!array) {
-                return bad_operand(fmt::format("The field '{}' must be an array but is of type {} in document {}", target.path().dotted(),
-                                               bson::type_alias(target.value().type()), target.id_text()));
+                return bad_operand(
+                    fmt::format("The field '{}' must be an array but is of type {} in document {}",
+                                target.path().dotted(), bson::type_alias(target.value().type()),
+                                target.id_text()));
             }
             for (const bson::Element& e : *array) elements.push_back(e.value);
         }
         const std::size_t before = elements.size();
         const std::size_t at = insert_position(before);
-        elements.insert(elements.begin() + static_cast<std::ptrdiff_t>(at), m_.values.begin(), m_.values.end());
+        elements.insert(elements.begin() + static_cast<std::ptrdiff_t>(at), m_.values.begin(),
+                        m_.values.end());
         const bool sorted = m_.sort_whole != 0 || m_.sort_fields.has_value();
         if (sorted) ANGELIA_TRY(sort(elements));
         const std::size_t unsliced = elements.size();
         if (m_.slice) slice(elements);
-        const bool only_grew = target.exists() && at == before && !sorted && elements.size() == unsliced;
+        const bool only_grew =
+            target.exists() && at == before && !sorted && elements.size() == unsliced;
         if (only_grew) return target.set_grown_array(array_of(elements), before, m_.values.size());
         return target.set(array_of(elements));
     }
@@ -62,13 +66,16 @@ class PushOperator final : public Operator {
         if (!m_.position) return size;
         const auto signed_size = static_cast<std::int64_t>(size);
         if (*m_.position >= 0) return static_cast<std::size_t>(std::min(*m_.position, signed_size));
-        return static_cast<std::size_t>(*m_.position < -signed_size ? 0 : signed_size + *m_.position);
+        return static_cast<std::size_t>(*m_.position < -signed_size ? 0
+                                                                    : signed_size + *m_.position);
     }
 
     Result<void> sort(std::vector<ValueView>& elements) const {
         if (!m_.sort_fields) {
             std::stable_sort(elements.begin(), elements.end(),
-                             [&](const ValueView& a, const ValueView& b) { return bson::compare(a, b) * m_.sort_whole < 0; });
+                             [&](const ValueView& a, const ValueView& b) {
+                                 return bson::compare(a, b) * m_.sort_whole < 0;
+                             });
             return {};
         }
         struct Keyed {
@@ -78,10 +85,12 @@ class PushOperator final : public Operator {
         std::vector<Keyed> keyed;
         for (const ValueView e : elements) {
             const auto document = e.get_document();
-            ANGELIA_TRY_ASSIGN(std::string key, m_.sort_fields->sort_key(document ? *document : bson::DocumentView()));
+            ANGELIA_TRY_ASSIGN(std::string key, m_.sort_fields->sort_key(
+                                                    document ? *document : bson::DocumentView()));
             keyed.push_back({std::move(key), e});
         }
-        std::stable_sort(keyed.begin(), keyed.end(), [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
+        std::stable_sort(keyed.begin(), keyed.end(),
+                         [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
         for (std::size_t i = 0; i < keyed.size(); ++i) elements[i] = keyed[i].value;
         return {};
     }
@@ -92,7 +101,8 @@ class PushOperator final : public Operator {
         if (*m_.slice >= 0) {
             elements.resize(static_cast<std::size_t>(*m_.slice));
         } else if (*m_.slice > -size) {
-            elements.erase(elements.begin(), elements.begin() + static_cast<std::ptrdiff_t>(size + *m_.slice));
+            elements.erase(elements.begin(),
+                           elements.begin() + static_cast<std::ptrdiff_t>(size + *m_.slice));
         }
     }
 
@@ -101,13 +111,16 @@ class PushOperator final : public Operator {
 
 Result<void> parse_push_sort(ValueView operand, PushModifiers& m) {
     if (const auto fields = operand.get_document()) {
-        if (fields->empty()) return bad_operand("The $sort pattern is empty when it should be a set of fields.");
+        if (fields->empty())
+            return bad_operand("The $sort pattern is empty when it should be a set of fields.");
         ANGELIA_TRY_ASSIGN(m.sort_fields, SortSpec::parse(*fields));
-        if (m.sort_fields->natural() != 0) return bad_operand("The $sort of $push cannot be $natural");
+        if (m.sort_fields->natural() != 0)
+            return bad_operand("The $sort of $push cannot be $natural");
         return {};
     }
     const auto direction = operand.to_int64();
-    if (direction != 1 && direction != -1) return bad_operand("The $sort element value must be either 1 or -1");
+    if (direction != 1 && direction != -1)
+        return bad_operand("The $sort element value must be either 1 or -1");
     m.sort_whole = static_cast<int>(*direction);
     return {};
 }
@@ -115,17 +128,23 @@ Result<void> parse_push_sort(ValueView operand, PushModifiers& m) {
 Result<std::int64_t> integer_clause(const bson::Element& e) {
     const auto number = e.value.to_int64();
     if (number) return *number;
-    return bad_operand(fmt::format("The value for {} must be an integer value but was given type: {}", e.key, bson::type_alias(e.value.type())));
+    return bad_operand(
+        fmt::format("The value for {} must be an integer value but was given type: {}", e.key,
+                    bson::type_alias(e.value.type())));
 }
 
-bool is_push_clause(std::string_view name) { return name == "$each" || name == "$position" || name == "$slice" || name == "$sort"; }
+bool is_push_clause(std::string_view name) {
+    return name == "$each" || name == "$position" || name == "$slice" || name == "$sort";
+}
 
 Result<PushModifiers> parse_push_modifiers(bson::DocumentView clauses) {
     PushModifiers m;
     const ValueView each = clauses.find("$each");
     if (each.is_missing()) return bad_operand("$push with $position, $slice or $sort needs $each");
     if (!each.is(Type::Array)) {
-        return bad_operand(fmt::format("The argument to $each in $push must be an array but it was of type: {}", bson::type_alias(each.type())));
+        return bad_operand(
+            fmt::format("The argument to $each in $push must be an array but it was of type: {}",
+                        bson::type_alias(each.type())));
     }
     for (const bson::Element& e : each.as_document()) m.values.push_back(e.value);
     for (const bson::Element& e : clauses) {
@@ -147,7 +166,8 @@ Result<PushModifiers> parse_push_modifiers(bson::DocumentView clauses) {
 Result<Operation> parse_push(const OperatorArguments& arguments) {
     PushModifiers modifiers;
     const auto clauses = arguments.operand.get_document();
-    if (clauses && std::any_of(clauses->begin(), clauses->end(), [](const bson::Element& e) { return is_push_clause(e.key); })) {
+    if (clauses && std::any_of(clauses->begin(), clauses->end(),
+                               [](const bson::Element& e) { return is_push_clause(e.key); })) {
         ANGELIA_TRY_ASSIGN(modifiers, parse_push_modifiers(*clauses));
     } else {
         modifiers.values.push_back(arguments.operand);

@@ -42,21 +42,29 @@ Result<Operation> make_operation(std::string_view path, OperatorPtr action) {
     Operation operation{std::move(parsed), std::move(action), false};
     for (const std::string& part : operation.path.parts()) {
         if (part.empty()) {
-            return Error(ErrorCode::EmptyFieldName,
-                         fmt::format("The update path '{}' contains an empty field name, which is not allowed.", path));
+            return Error(
+                ErrorCode::EmptyFieldName,
+                fmt::format(
+                    "The update path '{}' contains an empty field name, which is not allowed.",
+                    path));
         }
         if (part[0] != '$') continue;
         if (is_positional_part(part)) {
             if (&part == &operation.path.front()) {
-                return bad_operand(fmt::format("Cannot have positional (i.e. '$') element in the first position in path '{}'", path));
+                return bad_operand(fmt::format(
+                    "Cannot have positional (i.e. '$') element in the first position in path '{}'",
+                    path));
             }
             continue;
         }
-        return Error(ErrorCode::DollarPrefixedFieldName,
-                     fmt::format("The dollar ($) prefixed field '{}' in '{}' is not valid for storage.", part, path));
+        return Error(
+            ErrorCode::DollarPrefixedFieldName,
+            fmt::format("The dollar ($) prefixed field '{}' in '{}' is not valid for storage.",
+                        part, path));
     }
     if (std::count(operation.path.parts().begin(), operation.path.parts().end(), "$") > 1) {
-        return bad_operand(fmt::format("Too many positional (i.e. '$') elements found in path '{}'", path));
+        return bad_operand(
+            fmt::format("Too many positional (i.e. '$') elements found in path '{}'", path));
     }
     return operation;
 }

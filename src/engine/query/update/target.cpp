@@ -12,7 +12,8 @@ namespace {
 using bson::Type;
 using bson::ValueView;
 
-constexpr std::size_t kBackfillMax = 1'500'000;  // MongoDB's limit of nulls that one path may pad an array with
+constexpr std::size_t kBackfillMax =
+    1'500'000;  // MongoDB's limit of nulls that one path may pad an array with
 
 std::string join_parts(const FieldPath& path, std::size_t count) {
     std::string text;
@@ -43,7 +44,8 @@ std::string element_text(std::string_view key, ValueView value) {
 
 void ChangeLog::updated(std::string path) {
     // Inside something that is reported as a whole already.
-    const bool covered = std::any_of(updated_.begin(), updated_.end(), [&](const std::string& u) { return leads_into(u, path); });
+    const bool covered = std::any_of(updated_.begin(), updated_.end(),
+                                     [&](const std::string& u) { return leads_into(u, path); });
     if (!covered) updated_.push_back(std::move(path));
 }
 
@@ -83,14 +85,17 @@ Result<void> Target::create(ValueView value) {
     const std::string& first = path_[parts_found_];
     const auto index = array_index_of(first);
     if (!parent->is_container() || (parent->type == Type::Array && !index)) {
-        const std::string_view name = parts_found_ == 0 ? std::string_view() : std::string_view(path_[parts_found_ - 1]);
+        const std::string_view name =
+            parts_found_ == 0 ? std::string_view() : std::string_view(path_[parts_found_ - 1]);
         return Error(ErrorCode::PathNotViable,
-                     fmt::format("Cannot create field '{}' in element {}", first, element_text(name, tree_.value_of(*parent))));
+                     fmt::format("Cannot create field '{}' in element {}", first,
+                                 element_text(name, tree_.value_of(*parent))));
     }
     parent->expand();
     if (parent->type == Type::Array) {
         if (*index > parent->children.size() + kBackfillMax) {
-            return Error(ErrorCode::CannotBackfillArray, fmt::format("can't backfill more than {} elements", kBackfillMax));
+            return Error(ErrorCode::CannotBackfillArray,
+                         fmt::format("can't backfill more than {} elements", kBackfillMax));
         }
         while (parent->children.size() < *index) parent->children.emplace_back("", null_value());
     }
@@ -100,7 +105,8 @@ Result<void> Target::create(ValueView value) {
         // Between the first new part and the last there are documents, also for numeric names.
         static const bson::Document nothing;
         const auto empty = nothing.view();
-        parent->children.emplace_back(path_[i], last ? value : ValueView(Type::Document, empty.data(), empty.size_bytes()));
+        parent->children.emplace_back(
+            path_[i], last ? value : ValueView(Type::Document, empty.data(), empty.size_bytes()));
         EditNode* next = &parent->children.back();
         if (!last) next->expand();
         parent = next;
@@ -112,11 +118,13 @@ Result<void> Target::create(ValueView value) {
     return {};
 }
 
-Result<void> Target::set_grown_array(bson::Value computed, std::size_t first_new, std::size_t count) {
+Result<void> Target::set_grown_array(bson::Value computed, std::size_t first_new,
+                                     std::size_t count) {
     if (count == 0) return {};
     node_->replace(tree_.keep(std::move(computed)));
     value_ = node_->value;
-    for (std::size_t i = 0; i < count; ++i) log_.updated(fmt::format("{}.{}", path_.dotted(), first_new + i));
+    for (std::size_t i = 0; i < count; ++i)
+        log_.updated(fmt::format("{}.{}", path_.dotted(), first_new + i));
     return {};
 }
 

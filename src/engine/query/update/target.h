@@ -6,7 +6,8 @@
 
 namespace angelia::engine::query::update {
 
-/// What an update changed, in the terms of a change event. The values are taken from the finished tree.
+/// What an update changed, in the terms of a change event. The values are taken from the finished
+/// tree.
 class ChangeLog {
   public:
     void updated(std::string path);
@@ -32,11 +33,12 @@ class Target {
     bson::ValueView value() const { return value_; }
     bool exists() const { return !value_.is_missing(); }
 
-    /// Puts `value` (which outlives the tree: operand, or kept) in its place, making what lacks on the way. Same type and bytes: no change.
-    /// Errors: PathNotViable, CannotBackfillArray.
+    /// Puts `value` (which outlives the tree: operand, or kept) in its place, making what lacks on
+    /// the way. Same type and bytes: no change. Errors: PathNotViable, CannotBackfillArray.
     Result<void> set(bson::ValueView value);
     Result<void> set(bson::Value computed) { return set(tree_.keep(std::move(computed))); }
-    /// As set() with an array that only grew: the elements from `first_new` on are logged one by one.
+    /// As set() with an array that only grew: the elements from `first_new` on are logged one by
+    /// one.
     Result<void> set_grown_array(bson::Value computed, std::size_t first_new, std::size_t count);
     /// Removes the field; an array element becomes null. Does nothing when it is not there.
     void unset();
@@ -50,7 +52,7 @@ class Target {
     ChangeLog& log_;
     const FieldPath& path_;
     const ApplyContext& context_;
-    EditNode* node_;             ///< deepest existing node on the path
+    EditNode* node_;  ///< deepest existing node on the path
     std::size_t parts_found_;
     bson::ValueView value_;
 };

@@ -31,13 +31,15 @@ using FileStatePtr = std::shared_ptr<FileState>;
 /// A change of a folder that was not synced yet, with what is needed to undo it.
 struct FolderChange {
     enum class Kind { Create, Rename, Remove, MakeFolder } kind;
-    std::string path;          ///< created, removed, or the new name
-    std::string old_path;      ///< Rename: the old name
-    std::string backup;        ///< hard link to the file that was replaced or removed; empty: none
+    std::string path;      ///< created, removed, or the new name
+    std::string old_path;  ///< Rename: the old name
+    std::string backup;    ///< hard link to the file that was replaced or removed; empty: none
     FileStatePtr backup_state;
 };
 
-bool is_log(const std::string& path) { return path.size() > 4 && path.compare(path.size() - 4, 4, ".log") == 0; }
+bool is_log(const std::string& path) {
+    return path.size() > 4 && path.compare(path.size() - 4, 4, ".log") == 0;
+}
 std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
 
 IOStatus power_is_off() { return IOStatus::IOError("the power is off"); }
@@ -46,35 +48,49 @@ IOStatus power_is_off() { return IOStatus::IOError("the power is off"); }
 
 class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   public:
-    explicit FaultFileSystem(std::uint64_t seed) : FileSystemWrapper(rocksdb::FileSystem::Default()), random_(seed) {}
+    explicit FaultFileSystem(std::uint64_t seed)
+        : FileSystemWrapper(rocksdb::FileSystem::Default()), random_(seed) {}
     const char* Name() const override { return "FaultFileSystem"; }
 
-    IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options, std::unique_ptr<rocksdb::FSWritableFile>* result,
+    IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                             std::unique_ptr<rocksdb::FSWritableFile>* result,
                              IODebugContext* debug) override;
-    IOStatus ReopenWritableFile(const std::string&, const rocksdb::FileOptions&, std::unique_ptr<rocksdb::FSWritableFile>*,
+    IOStatus ReopenWritableFile(const std::string&, const rocksdb::FileOptions&,
+                                std::unique_ptr<rocksdb::FSWritableFile>*,
                                 IODebugContext*) override {
         return IOStatus::NotSupported("ReopenWritableFile");
     }
-    IOStatus ReuseWritableFile(const std::string&, const std::string&, const rocksdb::FileOptions&, std::unique_ptr<rocksdb::FSWritableFile>*,
+    IOStatus ReuseWritableFile(const std::string&, const std::string&, const rocksdb::FileOptions&,
+                               std::unique_ptr<rocksdb::FSWritableFile>*,
                                IODebugContext*) override {
         return IOStatus::NotSupported("ReuseWritableFile");
     }
-    IOStatus NewRandomRWFile(const std::string&, const rocksdb::FileOptions&, std::unique_ptr<rocksdb::FSRandomRWFile>*, IODebugContext*) override {
+    IOStatus NewRandomRWFile(const std::string&, const rocksdb::FileOptions&,
+                             std::unique_ptr<rocksdb::FSRandomRWFile>*, IODebugContext*) override {
         return IOStatus::NotSupported("NewRandomRWFile");
     }
-    IOStatus NewDirectory(const std::string& path, const IOOptions& options, std::unique_ptr<rocksdb::FSDirectory>* result,
+    IOStatus NewDirectory(const std::string& path, const IOOptions& options,
+                          std::unique_ptr<rocksdb::FSDirectory>* result,
                           IODebugContext* debug) override;
-    IOStatus DeleteFile(const std::string& path, const IOOptions& options, IODebugContext* debug) override;
-    IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options, IODebugContext* debug) override;
-    IOStatus Truncate(const std::string&, size_t, const IOOptions&, IODebugContext*) override { return IOStatus::NotSupported("Truncate"); }
-    IOStatus LinkFile(const std::string&, const std::string&, const IOOptions&, IODebugContext*) override {
+    IOStatus DeleteFile(const std::string& path, const IOOptions& options,
+                        IODebugContext* debug) override;
+    IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
+                        IODebugContext* debug) override;
+    IOStatus Truncate(const std::string&, size_t, const IOOptions&, IODebugContext*) override {
+        return IOStatus::NotSupported("Truncate");
+    }
+    IOStatus LinkFile(const std::string&, const std::string&, const IOOptions&,
+                      IODebugContext*) override {
         return IOStatus::NotSupported("LinkFile");
     }
-    IOStatus CreateDir(const std::string& path, const IOOptions& options, IODebugContext* debug) override;
-    IOStatus CreateDirIfMissing(const std::string& path, const IOOptions& options, IODebugContext* debug) override {
+    IOStatus CreateDir(const std::string& path, const IOOptions& options,
+                       IODebugContext* debug) override;
+    IOStatus CreateDirIfMissing(const std::string& path, const IOOptions& options,
+                                IODebugContext* debug) override {
         return fs::is_directory(path) ? IOStatus::OK() : CreateDir(path, options, debug);
     }
-    IOStatus GetFreeSpace(const std::string& path, const IOOptions& options, uint64_t* free, IODebugContext* debug) override {
+    IOStatus GetFreeSpace(const std::string& path, const IOOptions& options, uint64_t* free,
+                          IODebugContext* debug) override {
         {
             std::lock_guard lock(mutex_);
             if (space_left_) {
@@ -86,7 +102,8 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
     }
 
     // -- from the files
-    IOStatus append(rocksdb::FSWritableFile& file, FileState& state, const rocksdb::Slice& data, const IOOptions& options, IODebugContext* debug);
+    IOStatus append(rocksdb::FSWritableFile& file, FileState& state, const rocksdb::Slice& data,
+                    const IOOptions& options, IODebugContext* debug);
     IOStatus sync(FileState& state, bool log);
     IOStatus sync_folder(const std::string& path);
 
@@ -120,7 +137,8 @@ class FaultFileSystem final : public rocksdb::FileSystemWrapper {
   private:
     std::string back_up(const std::string& path);
     void undo(const FolderChange& change);
-    void lose_bytes(const std::string& path, FileState& state, FaultEnvironment::Survivors survivors);
+    void lose_bytes(const std::string& path, FileState& state,
+                    FaultEnvironment::Survivors survivors);
 
     mutable std::mutex mutex_;  // everything below
     std::mt19937_64 random_;
@@ -139,24 +157,38 @@ namespace {
 
 class FaultFile final : public rocksdb::FSWritableFileOwnerWrapper {
   public:
-    FaultFile(std::unique_ptr<rocksdb::FSWritableFile> file, FileStatePtr state, bool log, FaultFileSystem& files)
-        : FSWritableFileOwnerWrapper(std::move(file)), state_(std::move(state)), log_(log), files_(files) {}
-    IOStatus Append(const rocksdb::Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    FaultFile(std::unique_ptr<rocksdb::FSWritableFile> file, FileStatePtr state, bool log,
+              FaultFileSystem& files)
+        : FSWritableFileOwnerWrapper(std::move(file)),
+          state_(std::move(state)),
+          log_(log),
+          files_(files) {}
+    IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                    IODebugContext* debug) override {
         return files_.append(*target(), *state_, data, options, debug);
     }
-    IOStatus Append(const rocksdb::Slice& data, const IOOptions& options, const rocksdb::DataVerificationInfo&, IODebugContext* debug) override {
+    IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
+                    const rocksdb::DataVerificationInfo&, IODebugContext* debug) override {
         return Append(data, options, debug);
     }
-    IOStatus PositionedAppend(const rocksdb::Slice&, uint64_t, const IOOptions&, IODebugContext*) override {
+    IOStatus PositionedAppend(const rocksdb::Slice&, uint64_t, const IOOptions&,
+                              IODebugContext*) override {
         return IOStatus::NotSupported("PositionedAppend");
     }
-    IOStatus PositionedAppend(const rocksdb::Slice&, uint64_t, const IOOptions&, const rocksdb::DataVerificationInfo&, IODebugContext*) override {
+    IOStatus PositionedAppend(const rocksdb::Slice&, uint64_t, const IOOptions&,
+                              const rocksdb::DataVerificationInfo&, IODebugContext*) override {
         return IOStatus::NotSupported("PositionedAppend");
     }
     IOStatus Sync(const IOOptions&, IODebugContext*) override { return files_.sync(*state_, log_); }
-    IOStatus Fsync(const IOOptions&, IODebugContext*) override { return files_.sync(*state_, log_); }
-    IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }  // a hint, no promise
-    IOStatus Allocate(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
+    IOStatus Fsync(const IOOptions&, IODebugContext*) override {
+        return files_.sync(*state_, log_);
+    }
+    IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override {
+        return IOStatus::OK();
+    }  // a hint, no promise
+    IOStatus Allocate(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override {
+        return IOStatus::OK();
+    }
 
   private:
     FileStatePtr state_;
@@ -166,10 +198,14 @@ class FaultFile final : public rocksdb::FSWritableFileOwnerWrapper {
 
 class FaultFolder final : public rocksdb::FSDirectoryWrapper {
   public:
-    FaultFolder(std::unique_ptr<rocksdb::FSDirectory> folder, std::string path, FaultFileSystem& files)
+    FaultFolder(std::unique_ptr<rocksdb::FSDirectory> folder, std::string path,
+                FaultFileSystem& files)
         : FSDirectoryWrapper(std::move(folder)), path_(std::move(path)), files_(files) {}
     IOStatus Fsync(const IOOptions&, IODebugContext*) override { return files_.sync_folder(path_); }
-    IOStatus FsyncWithDirOptions(const IOOptions&, IODebugContext*, const rocksdb::DirFsyncOptions&) override { return files_.sync_folder(path_); }
+    IOStatus FsyncWithDirOptions(const IOOptions&, IODebugContext*,
+                                 const rocksdb::DirFsyncOptions&) override {
+        return files_.sync_folder(path_);
+    }
 
   private:
     std::string path_;
@@ -186,8 +222,10 @@ std::string FaultFileSystem::back_up(const std::string& path) {
     return backup;
 }
 
-IOStatus FaultFileSystem::NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
-                                          std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* debug) {
+IOStatus FaultFileSystem::NewWritableFile(const std::string& path,
+                                          const rocksdb::FileOptions& options,
+                                          std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                          IODebugContext* debug) {
     std::lock_guard lock(mutex_);
     if (!powered_) return power_is_off();
     FolderChange change{FolderChange::Kind::Create, path, {}, {}, nullptr};
@@ -205,7 +243,8 @@ IOStatus FaultFileSystem::NewWritableFile(const std::string& path, const rocksdb
     return IOStatus::OK();
 }
 
-IOStatus FaultFileSystem::NewDirectory(const std::string& path, const IOOptions& options, std::unique_ptr<rocksdb::FSDirectory>* result,
+IOStatus FaultFileSystem::NewDirectory(const std::string& path, const IOOptions& options,
+                                       std::unique_ptr<rocksdb::FSDirectory>* result,
                                        IODebugContext* debug) {
     std::unique_ptr<rocksdb::FSDirectory> folder;
     if (auto s = target()->NewDirectory(path, options, &folder, debug); !s.ok()) return s;
@@ -213,7 +252,8 @@ IOStatus FaultFileSystem::NewDirectory(const std::string& path, const IOOptions&
     return IOStatus::OK();
 }
 
-IOStatus FaultFileSystem::DeleteFile(const std::string& path, const IOOptions& options, IODebugContext* debug) {
+IOStatus FaultFileSystem::DeleteFile(const std::string& path, const IOOptions& options,
+                                     IODebugContext* debug) {
     std::lock_guard lock(mutex_);
     if (!powered_) return power_is_off();
     if (!fs::exists(path)) return target()->DeleteFile(path, options, debug);
@@ -225,10 +265,12 @@ IOStatus FaultFileSystem::DeleteFile(const std::string& path, const IOOptions& o
     return IOStatus::OK();
 }
 
-IOStatus FaultFileSystem::RenameFile(const std::string& from, const std::string& to, const IOOptions& options, IODebugContext* debug) {
+IOStatus FaultFileSystem::RenameFile(const std::string& from, const std::string& to,
+                                     const IOOptions& options, IODebugContext* debug) {
     std::lock_guard lock(mutex_);
     if (!powered_) return power_is_off();
-    if (folder_of(from) != folder_of(to)) return IOStatus::NotSupported("RenameFile across folders");
+    if (folder_of(from) != folder_of(to))
+        return IOStatus::NotSupported("RenameFile across folders");
     FolderChange change{FolderChange::Kind::Rename, to, from, {}, nullptr};
     if (fs::exists(to)) {
         change.backup = back_up(to);
@@ -241,7 +283,8 @@ IOStatus FaultFileSystem::RenameFile(const std::string& from, const std::string&
     return IOStatus::OK();
 }
 
-IOStatus FaultFileSystem::CreateDir(const std::string& path, const IOOptions& options, IODebugContext* debug) {
+IOStatus FaultFileSystem::CreateDir(const std::string& path, const IOOptions& options,
+                                    IODebugContext* debug) {
     std::lock_guard lock(mutex_);
     if (!powered_) return power_is_off();
     if (auto s = target()->CreateDir(path, options, debug); !s.ok()) return s;
@@ -249,12 +292,14 @@ IOStatus FaultFileSystem::CreateDir(const std::string& path, const IOOptions& op
     return IOStatus::OK();
 }
 
-IOStatus FaultFileSystem::append(rocksdb::FSWritableFile& file, FileState& state, const rocksdb::Slice& data, const IOOptions& options,
+IOStatus FaultFileSystem::append(rocksdb::FSWritableFile& file, FileState& state,
+                                 const rocksdb::Slice& data, const IOOptions& options,
                                  IODebugContext* debug) {
     std::lock_guard lock(mutex_);
     if (!powered_) return power_is_off();
     auto fitting = data;
-    if (space_left_ && *space_left_ < fitting.size()) fitting = rocksdb::Slice(data.data(), *space_left_);
+    if (space_left_ && *space_left_ < fitting.size())
+        fitting = rocksdb::Slice(data.data(), *space_left_);
     if (auto s = file.Append(fitting, options, debug); !s.ok()) return s;
     state.size += fitting.size();
     if (space_left_) *space_left_ -= fitting.size();
@@ -308,10 +353,12 @@ void FaultFileSystem::undo(const FolderChange& change) {
             states_[change.old_path] = states_[change.path];
             states_.erase(change.path);
             break;
-        case FolderChange::Kind::Remove: break;
+        case FolderChange::Kind::Remove:
+            break;
         case FolderChange::Kind::MakeFolder:
             fs::remove_all(change.path);
-            for (auto at = states_.begin(); at != states_.end();) at = folder_of(at->first) == change.path ? states_.erase(at) : std::next(at);
+            for (auto at = states_.begin(); at != states_.end();)
+                at = folder_of(at->first) == change.path ? states_.erase(at) : std::next(at);
             break;
     }
     if (!change.backup.empty()) {
@@ -320,10 +367,12 @@ void FaultFileSystem::undo(const FolderChange& change) {
     }
 }
 
-void FaultFileSystem::lose_bytes(const std::string& path, FileState& state, FaultEnvironment::Survivors survivors) {
+void FaultFileSystem::lose_bytes(const std::string& path, FileState& state,
+                                 FaultEnvironment::Survivors survivors) {
     if (state.synced == state.size) return;
     auto left = state.synced;
-    if (survivors == FaultEnvironment::Survivors::RandomPrefix) left += random_() % (state.size - state.synced + 1);
+    if (survivors == FaultEnvironment::Survivors::RandomPrefix)
+        left += random_() % (state.size - state.synced + 1);
     fs::resize_file(path, left);
     if (left > state.synced && random_() % 3 == 0) {
         // The length reached the disk, the last of the bytes did not.
@@ -341,7 +390,8 @@ void FaultFileSystem::power_on(FaultEnvironment::Survivors survivors) {
     for (auto folder = changes_.rbegin(); folder != changes_.rend(); ++folder) {
         auto& changes = folder->second;
         std::size_t survive = 0;
-        if (survivors == FaultEnvironment::Survivors::RandomPrefix) survive = random_() % (changes.size() + 1);
+        if (survivors == FaultEnvironment::Survivors::RandomPrefix)
+            survive = random_() % (changes.size() + 1);
         for (auto i = changes.size(); i-- > survive;) undo(changes[i]);
         for (std::size_t i = 0; i < survive; ++i) {
             if (!changes[i].backup.empty()) fs::remove(changes[i].backup);
@@ -360,7 +410,8 @@ struct FaultEnvironment::Environment {
 };
 
 FaultEnvironment::FaultEnvironment(std::uint64_t seed)
-    : files_(std::make_shared<FaultFileSystem>(seed)), environment_(new Environment{rocksdb::NewCompositeEnv(files_)}) {}
+    : files_(std::make_shared<FaultFileSystem>(seed)),
+      environment_(new Environment{rocksdb::NewCompositeEnv(files_)}) {}
 FaultEnvironment::~FaultEnvironment() = default;
 
 void* FaultEnvironment::environment() const { return environment_->env.get(); }

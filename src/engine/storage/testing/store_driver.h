@@ -1,4 +1,5 @@
-// Short forms for tests that drive a Storage: one write with its oplog entry, reading back, checking both against each other.
+// Short forms for tests that drive a Storage: one write with its oplog entry, reading back,
+// checking both against each other.
 #pragma once
 
 #include "engine/changes/oplog.h"
@@ -9,7 +10,8 @@
 
 namespace angelia::engine::storage::testing {
 
-inline std::shared_ptr<const std::string> insert_entry(CollectionId collection, std::int64_t id, std::string_view text) {
+inline std::shared_ptr<const std::string> insert_entry(CollectionId collection, std::int64_t id,
+                                                       std::string_view text) {
     const auto document = bson::make("_id", id, "text", text);
     OplogFields fields;
     fields.kind = OpKind::Insert;
@@ -47,7 +49,8 @@ inline Result<Written> insert_durably(Storage& storage, std::int64_t id, std::st
 /// Commit times of the records of collection 1 by record id.
 inline std::map<std::int64_t, bson::Timestamp> records(const Storage& storage) {
     std::map<std::int64_t, bson::Timestamp> found;
-    const auto rows = storage.latest().iterate(Family::Records, record_prefix(1), prefix_end(record_prefix(1)));
+    const auto rows =
+        storage.latest().iterate(Family::Records, record_prefix(1), prefix_end(record_prefix(1)));
     for (rows->seek_to_first(); rows->valid(); rows->next()) {
         found[static_cast<std::int64_t>(record_id_of(rows->key()))] = record_time(rows->value());
     }
@@ -55,7 +58,8 @@ inline std::map<std::int64_t, bson::Timestamp> records(const Storage& storage) {
 }
 
 /// Times of the inserts in the oplog by record id, from the beginning, read in steps of `step`.
-inline Result<std::map<std::int64_t, bson::Timestamp>> oplog_inserts(Oplog& oplog, std::size_t step = 100) {
+inline Result<std::map<std::int64_t, bson::Timestamp>> oplog_inserts(Oplog& oplog,
+                                                                     std::size_t step = 100) {
     std::map<std::int64_t, bson::Timestamp> found;
     OplogPosition after{{}, 0};
     for (;;) {
