@@ -10,8 +10,7 @@ PROGRAM=build/release/angelia
 PACKAGES_BUILD=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config ccache:ccache
     librocksdb-dev libmongoc-dev libbson-dev libasio-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libintelrdfpmath-dev)
 PACKAGES_TEST=(libgtest-dev python3:python3 python3-venv:@venv nodejs:node npm:npm)
-PACKAGES_BENCH=(libbenchmark-dev)
-PACKAGES_LINT=(clang-14 clang-format-14 clang-tidy-14 libgtest-dev libbenchmark-dev)
+PACKAGES_LINT=(clang-14 clang-format-14 clang-tidy-14)
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "do: $*"; exit 1; }
@@ -59,8 +58,7 @@ ninja_build() {  # ninja_build <preset> <targets…>
 
 build_program() {
     need "${PACKAGES_BUILD[@]}"
-    configure release -DANGELIA_TESTS="$(test -f /usr/include/gtest/gtest.h && echo ON || echo OFF)" \
-        -DANGELIA_BENCH="$(test -f /usr/include/benchmark/benchmark.h && echo ON || echo OFF)"
+    configure release -DANGELIA_TESTS="$(test -f /usr/include/gtest/gtest.h && echo ON || echo OFF)"
     ninja_build release angelia
 }
 
@@ -132,7 +130,7 @@ verb_test() {
 }
 
 verb_bench() {
-    need "${PACKAGES_BUILD[@]}" "${PACKAGES_BENCH[@]}"
+    need "${PACKAGES_BUILD[@]}"
     configure release -DANGELIA_BENCH=ON
     ninja_build release angelia benchmarks
     exec bench/run.sh "$@"

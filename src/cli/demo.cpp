@@ -333,10 +333,11 @@ int run_demo(const DemoOptions& o) {
     if (stay && !signals.stopped()) {
         if (const int stayed = stay_up(o, signals, *store); stayed != kOk) code = stayed;
     } else if (!o.json) {
-        fmt::print(
-            "\nWith --stay the store stays up at mongodb://127.0.0.1:{}/angelia?replicaSet=rs0 for "
-            "mongosh, Compass or any driver.\n",
-            o.port);
+        const std::string where =
+            o.port == 0 ? "a free port"
+                        : fmt::format("mongodb://127.0.0.1:{}/angelia?replicaSet=rs0", o.port);
+        fmt::print("\nWith --stay the store stays up at {} for mongosh, Compass or any driver.\n",
+                   where);
     }
     if (auto closed = store->close(); !closed) return fail(closed.error());
     return code;
