@@ -69,13 +69,18 @@ int listen(const ListenOptionsCli& o) {
 
     std::atomic<std::uint64_t> taken{0};
     std::atomic<std::uint64_t> finished{0};
+    std::atomic<bool> output_lost{false};
     const auto handler = [&](const Message& m) -> Reply {
         // With --count the surplus goes back to the queue untouched.
         if (const auto n = taken.fetch_add(1); o.count > 0 && n >= o.count)
             return reject("this listener has had its --count");
         Reply reply;
         if (o.exec.empty()) {
-            print_message(m, o.common.json());
+            if (!print_message(m, o.common.json())) {  // nobody saw it: back to the queue
+                output_lost = true;
+                SignalWatch::notify();
+                return reject("the listener's output is gone");
+            }
             if (o.has_answer) reply = answer(o.answer);
         } else {
             auto outcome = run_command(o.exec, message_to_json(m) + "\n", *exec_timeout);
@@ -93,6 +98,9 @@ int listen(const ListenOptionsCli& o) {
         fmt::print(stderr, "listening as {}; Ctrl-C ends\n", node.id());
     signals.wait();
     if (auto stopped = node.stop(); !stopped) return fail(stopped.error());
+    if (output_lost)
+        return fail(ErrorCode::FileStreamFailed,
+                    "cannot write to stdout; the messages went back to the queue");
     return kOk;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -58,6 +59,9 @@ Result<Message> build_message(const MessageOptions& o) {
         if (o.file == "-") {
             text.assign(std::istreambuf_iterator<char>(std::cin), {});
         } else {
+            std::error_code ignored;  // what cannot be looked at cannot be opened either
+            if (std::filesystem::is_directory(o.file, ignored))
+                return {ErrorCode::FileNotOpen, fmt::format("{} is a folder, not a file", o.file)};
             std::ifstream in(o.file, std::ios::binary);
             if (!in)
                 return {ErrorCode::FileNotOpen,

@@ -11,7 +11,7 @@
 
 namespace angelia::cli {
 
-void print_message(const Message& m, bool json) {
+bool print_message(const Message& m, bool json) {
     std::string line;
     if (json) {
         line = message_to_json(m);
@@ -25,9 +25,9 @@ void print_message(const Message& m, bool json) {
         if (m.map_value) line += "  " + bson::to_json(m.map_value->view());
     }
     line += '\n';
-    std::fwrite(line.data(), 1, line.size(),
-                stdout);  // one call: lines of several threads do not mix
-    std::fflush(stdout);
+    // One call: lines of several threads do not mix.
+    const bool written = std::fwrite(line.data(), 1, line.size(), stdout) == line.size();
+    return std::fflush(stdout) == 0 && written;
 }
 
 }  // namespace angelia::cli

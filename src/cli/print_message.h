@@ -7,6 +7,7 @@ namespace angelia::cli {
 
 /// A line for people ("12:00:01  topic  from sender  value  msg  {...}") or one JSON object. Whole
 /// lines also from several threads.
-void print_message(const Message& message, bool json);
+/// False when it could not be written: nobody saw the message.
+[[nodiscard]] bool print_message(const Message& message, bool json);
 
 }  // namespace angelia::cli

@@ -37,7 +37,10 @@ int request(const RequestOptions& o) {
 
     auto answers = node.request_all(*std::move(message), o.answers, *timeout);
     if (!answers) return fail(answers.error());
-    for (const Message& answer : *answers) print_message(answer, o.common.json());
+    for (const Message& answer : *answers) {
+        if (!print_message(answer, o.common.json()))
+            return fail(ErrorCode::FileStreamFailed, "cannot write to stdout");
+    }
     if (auto stopped = node.stop(); !stopped) return fail(stopped.error());
     if (answers->size() >= std::max<std::size_t>(o.answers, 1)) return kOk;
     fmt::print(stderr, "angelia: {} of {} answers came within {}\n", answers->size(),

@@ -88,6 +88,16 @@ class Messages(WithServer):
         code, out, _ = run("publish", "--messages", str(folder / "messages.ndjson"), "--store", self.uri, "--queue", "lines")
         self.assertEqual((code, out.startswith("published 2 messages")), (0, True))
 
+    def test_a_listener_whose_output_is_lost_stops_and_gives_the_message_back(self):
+        place = ("--store", self.uri, "--queue", "lost")
+        self.assertEqual(run("publish", "cli.lost", "--exclusive", "--value", "1", *place)[0], 0)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "listen", "cli.lost", *place], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write to stdout", done.stderr)
+        report = json.loads(run("status", *place, "-o", "json", "--timeout", "10ms")[1])
+        self.assertEqual(report["waiting"] + report["failed"], 1)
+
     def test_status_shows_nodes_and_what_waits(self):
         self.listener("cli.status", "--id", "lister", "--queue", "status")
         run("publish", "cli.work", "--exclusive", "--value", "1", "--store", self.uri, "--queue", "status")
@@ -142,6 +152,7 @@ class BadInput(WithServer):
         self.bad(1, "No such file", "publish", "t", "--file", str(folder / "none.json"), *queue)
         self.bad(1, "is a folder", "publish", "t", "--lines", str(folder), *queue)
         self.bad(1, "stdin", "publish", "t", "--file", "-", *queue, stdin="[1, 2]")
+        self.bad(1, "is a folder", "publish", "t", "--file", str(folder), *queue)
 
     def test_topics(self):
         queue = ("--store", self.uri, "--queue", "bad")
