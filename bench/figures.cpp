@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <thread>
 
 namespace angelia::bench {
 
@@ -24,6 +25,13 @@ Quantiles median(const std::vector<Quantiles>& repetitions) {
         p99.push_back(q.p99_us);
     }
     return {median(p50), median(p99)};
+}
+
+void Pace::wait_for(std::size_t call) const {
+    if (per_second_ <= 0) return;
+    const std::chrono::duration<double> offset(static_cast<double>(call) / per_second_);
+    std::this_thread::sleep_until(
+        start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(offset));
 }
 
 std::string payload(std::size_t bytes, unsigned seed) {

@@ -21,6 +21,18 @@ Quantiles median(const std::vector<Quantiles>& repetitions);
 /// About half compressible text of `bytes` bytes; the same for the same seed.
 std::string payload(std::size_t bytes, unsigned seed);
 
+/// Starts each of a row of calls at its moment: `per_second` of them, or at once when that is 0.
+/// Floors and rows use the same one.
+class Pace {
+  public:
+    explicit Pace(double per_second) : per_second_(per_second) {}
+    void wait_for(std::size_t call) const;
+
+  private:
+    double per_second_;
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 /// One line of the report.
 struct Row {
     std::string what;

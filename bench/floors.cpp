@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -59,12 +58,9 @@ int connect_to(int port) {
 Result<Quantiles> hops(int fd, std::size_t count, double per_second) {
     std::string frame = payload(kPayloadBytes, 1);
     std::vector<double> samples;
-    const auto start = Clock_::now();
+    const Pace pace(per_second);
     for (std::size_t i = 0; i < count; ++i) {
-        if (per_second > 0)
-            std::this_thread::sleep_until(
-                start + std::chrono::duration_cast<Clock_::duration>(
-                            std::chrono::duration<double>(static_cast<double>(i) / per_second)));
+        pace.wait_for(i);
         const auto t = Clock_::now();
         if (!write_all(fd, frame.data(), frame.size()) || !read_all(fd, frame.data(), frame.size()))
             return {ErrorCode::SocketException, "the floor's server went away"};

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -52,11 +51,11 @@ int measure(const std::string& results, const std::string& only) {
     const auto floors = measure_floors(folder);
     if (!floors) return fmt::print(stderr, "bench: {}\n", floors.error().message), 1;
     const std::pair<const char*, std::function<Result<Row>()>> rows[] = {
-        {"in-process", [&] { return request_reply_in_process(*floors); }},
+        {"in-process", [&] { return request_reply_in_process(); }},
         {"memory", [&] { return request_reply_three_processes(*floors, folder, false); }},
         {"strict", [&] { return request_reply_three_processes(*floors, folder, true); }},
-        {"exclusive-memory", [&] { return request_reply_exclusive(*floors, folder, false); }},
-        {"exclusive-strict", [&] { return request_reply_exclusive(*floors, folder, true); }},
+        {"exclusive-memory", [&] { return request_reply_exclusive(folder, false); }},
+        {"exclusive-strict", [&] { return request_reply_exclusive(folder, true); }},
         {"saturated", [&] { return request_reply_saturated(folder); }},
         {"one-way", [&] { return one_way(folder, false); }},
         {"one-way-exclusive", [&] { return one_way(folder, true); }},
@@ -101,7 +100,6 @@ int main(int argc, char** argv) {
     if (role == "floor-server") return floor_server();
     if (role == "floor-responder" && argc > 2) return floor_responder(std::atoi(argv[2]));
     if (role == "serve" && argc > 2) return child_server(argv[2]);
-    if (role == "responder" && argc > 3)
-        return child_responder(argv[2], std::strcmp(argv[3], "exclusive") == 0);
+    if (role == "responder" && argc > 2) return child_responder(argv[2]);
     return measure(argc > 2 ? argv[2] : "bench/results/latest.json", role);
 }

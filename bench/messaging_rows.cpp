@@ -56,12 +56,9 @@ messaging::Options options(const char* id) {
 /// `count` requests one after another, at a pace or back to back.
 Result<Quantiles> ask(Messaging& node, std::size_t count, double per_second, bool exclusive) {
     std::vector<double> samples;
-    const auto start = Clock_::now();
+    const Pace pace(per_second);
     for (std::size_t i = 0; i < count; ++i) {
-        if (per_second > 0)
-            std::this_thread::sleep_until(
-                start + std::chrono::duration_cast<Clock_::duration>(
-                            std::chrono::duration<double>(static_cast<double>(i) / per_second)));
+        pace.wait_for(i);
         Message m = request_message(exclusive);
         const auto t = Clock_::now();
         ANGELIA_TRY(node.request(std::move(m), milliseconds(10'000)));
@@ -74,12 +71,11 @@ Result<Quantiles> ask(Messaging& node, std::size_t count, double per_second, boo
 struct ThreeProcesses {
     std::optional<ChildProcess> server, responder;
     std::string uri;
-    Result<void> start(const std::string& address, bool exclusive) {
+    Result<void> start(const std::string& address) {
         ANGELIA_TRY_ASSIGN(auto s, ChildProcess::start_self({"serve", address}));
         server.emplace(std::move(s));
         ANGELIA_TRY_ASSIGN(uri, server->read_line(milliseconds(10'000)));
-        ANGELIA_TRY_ASSIGN(auto r, ChildProcess::start_self(
-                                       {"responder", uri, exclusive ? "exclusive" : "broadcast"}));
+        ANGELIA_TRY_ASSIGN(auto r, ChildProcess::start_self({"responder", uri}));
         responder.emplace(std::move(r));
         ANGELIA_TRY(responder->read_line(milliseconds(20'000)));
         return {};
@@ -99,7 +95,7 @@ struct Paced {
 
 Result<Paced> three_processes(const std::string& address, bool exclusive) {
     ThreeProcesses processes;
-    ANGELIA_TRY(processes.start(address, exclusive));
+    ANGELIA_TRY(processes.start(address));
     ANGELIA_TRY_ASSIGN(Store store, open_store(processes.uri));
     Messaging node(store, options("requester"));
     ANGELIA_TRY(node.start());
@@ -143,7 +139,7 @@ int child_server(const std::string& address) {
     return store->close() ? 0 : 1;
 }
 
-int child_responder(const std::string& address, bool) {
+int child_responder(const std::string& address) {
     auto store = open_store(address);
     if (!store) return fmt::print(stderr, "bench: {}\n", store.error().message), 1;
     Messaging node(*store, options("responder"));
@@ -156,7 +152,7 @@ int child_responder(const std::string& address, bool) {
     return node.stop() ? 0 : 1;
 }
 
-Result<Row> request_reply_in_process(const Floors&) {
+Result<Row> request_reply_in_process() {
     ANGELIA_TRY_ASSIGN(Store store, open_store("embedded::memory:"));
     Messaging responder(store, options("responder"));
     ANGELIA_TRY(responder.listen("bench.ask", respond));
@@ -206,7 +202,7 @@ Result<Row> request_reply_three_processes(const Floors& floors, const std::strin
          {"back_to_back_p99_us", q.back_to_back.p99_us}}};
 }
 
-Result<Row> request_reply_exclusive(const Floors&, const std::string& folder, bool strict) {
+Result<Row> request_reply_exclusive(const std::string& folder, bool strict) {
     const auto address = [&] {
         return strict ? "embedded:" + fresh(folder, "rrx") : std::string("embedded::memory:");
     };
@@ -227,7 +223,7 @@ Result<Row> request_reply_exclusive(const Floors&, const std::string& folder, bo
 
 Result<Row> request_reply_saturated(const std::string& folder) {
     ThreeProcesses processes;
-    ANGELIA_TRY(processes.start("embedded:" + fresh(folder, "rrs"), false));
+    ANGELIA_TRY(processes.start("embedded:" + fresh(folder, "rrs")));
     ANGELIA_TRY_ASSIGN(Store store, open_store(processes.uri));
     Messaging node(store, options("requester"));
     ANGELIA_TRY(node.start());
@@ -262,7 +258,6 @@ Result<Row> request_reply_saturated(const std::string& folder) {
                         free.notify_one();
                     };
                     Message m = request_message(true);  // the first answer ends it
-                    m.exclusive = true;
                     auto sent = node.request_async(
                         std::move(m), milliseconds(10'000),
                         [&, done](const Message&) {
