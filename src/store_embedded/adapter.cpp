@@ -52,6 +52,18 @@ Result<engine::WriteResult> EmbeddedStore::write(engine::Engine& target,
     return waiter.wait(options.timeout);
 }
 
+Result<engine::WriteResult> EmbeddedStore::write(
+    WriteList& list, std::size_t count,
+    const std::function<Result<ConditionalWrite>(std::size_t)>& parsed, bool ordered,
+    const CallOptions& options) {
+    ANGELIA_TRY_ASSIGN(const auto target, engine());
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!list.add(i, parsed(i))) break;
+    }
+    if (list.empty()) return engine::WriteResult{};
+    return write(*target, list.take(), ordered, options);
+}
+
 Result<store::InsertResult> EmbeddedStore::insert(const CollectionName& name,
                                                   std::span<const bson::DocumentView> documents,
                                                   bool ordered, const CallOptions& options) {
@@ -97,16 +109,10 @@ Result<std::vector<bson::Document>> EmbeddedStore::find(const store::FindRequest
 Result<store::UpdateResult> EmbeddedStore::update(const CollectionName& name,
                                                   std::vector<store::UpdateOp> ops, bool ordered,
                                                   const CallOptions& options) {
-    ANGELIA_TRY_ASSIGN(const auto target, engine());
-    const engine::Namespace ns = to_namespace(name);
     WriteList list(ordered);
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-        if (!list.add(i, to_write(ns, ops[i]))) break;
-    }
-    engine::WriteResult done;
-    if (!list.empty()) {
-        ANGELIA_TRY_ASSIGN(done, write(*target, list.take(), ordered, options));
-    }
+    const engine::Namespace ns = to_namespace(name);
+    const auto parsed = [&](std::size_t i) { return to_write(ns, ops[i]); };
+    ANGELIA_TRY_ASSIGN(engine::WriteResult done, write(list, ops.size(), parsed, ordered, options));
     store::UpdateResult result;
     result.effective.resize(ops.size());
     for (std::size_t i = 0; i < done.outcomes.size(); ++i) {
@@ -125,16 +131,10 @@ Result<store::UpdateResult> EmbeddedStore::update(const CollectionName& name,
 Result<store::DeleteResult> EmbeddedStore::remove(const CollectionName& name,
                                                   std::vector<store::DeleteOp> ops, bool ordered,
                                                   const CallOptions& options) {
-    ANGELIA_TRY_ASSIGN(const auto target, engine());
-    const engine::Namespace ns = to_namespace(name);
     WriteList list(ordered);
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-        if (!list.add(i, to_write(ns, ops[i]))) break;
-    }
-    engine::WriteResult done;
-    if (!list.empty()) {
-        ANGELIA_TRY_ASSIGN(done, write(*target, list.take(), ordered, options));
-    }
+    const engine::Namespace ns = to_namespace(name);
+    const auto parsed = [&](std::size_t i) { return to_write(ns, ops[i]); };
+    ANGELIA_TRY_ASSIGN(engine::WriteResult done, write(list, ops.size(), parsed, ordered, options));
     store::DeleteResult result;
     for (const auto& outcome : done.outcomes) result.deleted += outcome.matched;
     result.errors = list.errors(done.outcomes);
@@ -144,21 +144,15 @@ Result<store::DeleteResult> EmbeddedStore::remove(const CollectionName& name,
 Result<store::BulkResult> EmbeddedStore::bulk_write(std::vector<store::BulkOp> ops, bool ordered,
                                                     const CallOptions& options) {
     using Kind = store::BulkOp::Kind;
-    ANGELIA_TRY_ASSIGN(const auto target, engine());
     WriteList list(ordered);
-    const auto parsed = [](const store::BulkOp& op) -> Result<ConditionalWrite> {
+    const auto parsed = [&](std::size_t i) -> Result<ConditionalWrite> {
+        const store::BulkOp& op = ops[i];
         const engine::Namespace ns = to_namespace(op.collection);
         if (op.kind == Kind::Update) return to_write(ns, op.update);
         if (op.kind == Kind::Delete) return to_write(ns, op.remove);
         return to_write(ns, op.document.view());
     };
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-        if (!list.add(i, parsed(ops[i]))) break;
-    }
-    engine::WriteResult done;
-    if (!list.empty()) {
-        ANGELIA_TRY_ASSIGN(done, write(*target, list.take(), ordered, options));
-    }
+    ANGELIA_TRY_ASSIGN(engine::WriteResult done, write(list, ops.size(), parsed, ordered, options));
     store::BulkResult result;
     for (std::size_t i = 0; i < done.outcomes.size(); ++i) {
         const auto& outcome = done.outcomes[i];

@@ -8,12 +8,14 @@
 #include <angelia/store/store.h>
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <vector>
 
 namespace angelia::store_embedded {
 
 class EmbeddedWatch;
+class WriteList;
 
 engine::Namespace to_namespace(const store::CollectionName& name);
 
@@ -62,6 +64,12 @@ class EmbeddedStore final : public store::StoreAdapter {
     Result<engine::WriteResult> write(engine::Engine& engine,
                                       std::vector<engine::ConditionalWrite> writes, bool ordered,
                                       const store::CallOptions& options);
+    /// The same for a batch of the port: `parsed(i)` gives operation `i`; `list` remembers what
+    /// could not be parsed. Nothing left to run is an empty result.
+    Result<engine::WriteResult> write(
+        WriteList& list, std::size_t count,
+        const std::function<Result<engine::ConditionalWrite>(std::size_t)>& parsed, bool ordered,
+        const store::CallOptions& options);
 
     const std::string description_;
     // guarded by mutex_
