@@ -30,6 +30,7 @@ struct Core {
     // -- own synchronization
     Catalog catalog;
     EngineCounters counters;
+    RuntimeSettings settings;
     std::atomic<bool> closing{false};
     /// Surrounds every apply section together with what must be published in the same order
     /// (ApplyScope takes it). Lock order: this one, then those of the storage. Held while a change

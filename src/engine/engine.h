@@ -14,6 +14,7 @@
 
 #include <angelia/bson/builder.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -100,6 +101,10 @@ struct WriteRequest {
     bool wait_durable = true;  ///< false: w:0, `done` runs after applying
     bool create_collections = true;
     SteadyTime deadline = SteadyTime::max();  ///< MaxTimeMSExpired behind it
+    /// For tests of retries: asked about each statement of a retryable write that took effect,
+    /// before it is committed. An error undoes the statement and is its outcome. Runs inside the
+    /// apply section: takes no lock of the engine, waits for nothing.
+    std::function<std::optional<Error>()> before_commit;
 };
 
 struct WriteResult {
@@ -153,6 +158,17 @@ struct GetMoreSpec {
     std::optional<milliseconds>
         max_wait;  ///< change streams: wait so long for the first event (default 1 s)
     bson::Document lsid;
+    /// For tests of resuming: asked once the cursor is found and belongs to the caller. An error
+    /// ends the cursor, unless it is a change stream's, and is the answer.
+    std::function<std::optional<Error>(bool change_stream)> after_checkout;
+};
+
+/// Documents that are there already, handed out as a cursor does.
+struct ResultCursorSpec {
+    Namespace ns;
+    std::vector<bson::Document> documents;
+    std::int64_t batch_size = 101;
+    bson::Document lsid;
 };
 
 struct CountSpec {
@@ -205,6 +221,12 @@ struct WatchSpec {
     bson::Document options;  ///< the $changeStream stage's own document
 };
 
+/// What setParameter changes while the engine runs. Threads: safe.
+struct RuntimeSettings {
+    std::atomic<std::int64_t> transaction_lifetime_seconds{60};  // MongoDB's default
+    std::atomic<std::int64_t> snapshot_window_seconds{60};
+};
+
 class Engine {
   public:
     /// Errors: those of Storage::open.
@@ -225,9 +247,14 @@ class Engine {
     virtual void get_more(const GetMoreSpec& spec,
                           std::function<void(Result<CursorBatch>)> done) = 0;
     virtual KilledCursors kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) = 0;
+    /// A cursor over `documents`; the first batch comes at once.
+    virtual Result<CursorBatch> open_result_cursor(ResultCursorSpec spec) = 0;
     /// Kills the cursors of a session (endSessions, or its time is over). Its retry record stays
     /// until it is swept.
     virtual void end_session(bson::DocumentView lsid) = 0;
+    /// The same for every session that `chosen` picks; called with the ids of sessions that own
+    /// something.
+    virtual void kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) = 0;
 
     // -- change streams
     /// For in-process readers: no cursor id, no wire. See changes/change_stream.h.
@@ -263,6 +290,7 @@ class Engine {
     virtual storage::Storage& storage() = 0;
     virtual Oplog& oplog() = 0;
     virtual const EngineOptions& options() const = 0;
+    virtual RuntimeSettings& settings() = 0;
     virtual bson::Timestamp operation_time() const = 0;  ///< newest durable
     /// For timers of the doors (awaitable hello, failCommand's block): one lane, never for long
     /// work.

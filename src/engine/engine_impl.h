@@ -25,7 +25,9 @@ class EngineImpl final : public Engine {
     Result<std::int64_t> count(const CountSpec& spec) override;
     void get_more(const GetMoreSpec& spec, std::function<void(Result<CursorBatch>)> done) override;
     KilledCursors kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) override;
-    void end_session(bson::DocumentView lsid) override { cursors_.kill_session(lsid); }
+    Result<CursorBatch> open_result_cursor(ResultCursorSpec spec) override;
+    void end_session(bson::DocumentView lsid) override;
+    void kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) override;
 
     Result<std::shared_ptr<ChangeStream>> watch(const WatchSpec& spec) override;
     Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size,
@@ -48,6 +50,7 @@ class EngineImpl final : public Engine {
     storage::Storage& storage() override { return *core_.storage; }
     Oplog& oplog() override { return *core_.oplog; }
     const EngineOptions& options() const override { return core_.options; }
+    RuntimeSettings& settings() override { return core_.settings; }
     bson::Timestamp operation_time() const override { return core_.storage->durable().time; }
     Executor& timers() override { return timers_; }
     Executor& workers() override { return workers_; }

@@ -155,6 +155,13 @@ void EngineImpl::get_more(const GetMoreSpec& spec, std::function<void(Result<Cur
     auto checked_out = cursors_.check_out(spec);
     if (!checked_out) return done(std::move(checked_out).error());
     CursorPtr cursor = std::move(checked_out).value();
+    if (spec.after_checkout) {
+        if (auto refused = spec.after_checkout(cursor->stream != nullptr)) {
+            cursors_.check_in(cursor);
+            if (!cursor->stream) cursors_.remove(cursor);
+            return done(std::move(*refused));
+        }
+    }
     if (cursor->stream) return get_more_stream(std::move(cursor), spec, std::move(done));
     CursorBatch reply;
     reply.ns = cursor->shown_ns;
@@ -170,6 +177,38 @@ void EngineImpl::get_more(const GetMoreSpec& spec, std::function<void(Result<Cur
     if (batch->exhausted) cursors_.remove(cursor);
     reply.operation_time = operation_time();
     done(std::move(reply));
+}
+
+Result<CursorBatch> EngineImpl::open_result_cursor(ResultCursorSpec spec) {
+    ANGELIA_TRY(core_.check_open());
+    ANGELIA_TRY(check_not_negative("batchSize", spec.batch_size));
+    struct List {
+        std::vector<bson::Document> documents;
+        std::size_t at = 0;
+    };
+    auto list = std::make_shared<List>();
+    list->documents = std::move(spec.documents);
+    auto cursor = std::make_shared<Cursor>();
+    cursor->ns = spec.ns;
+    cursor->shown_ns = spec.ns.full();
+    cursor->lsid = std::move(spec.lsid);
+    cursor->source.next = [list]() -> Result<std::optional<bson::Document>> {
+        std::optional<bson::Document> next;
+        if (list->at < list->documents.size()) next = std::move(list->documents[list->at++]);
+        return next;
+    };
+    cursor->source.pause = [] {};
+    cursor->source.finished = [list] { return list->at == list->documents.size(); };
+    cursor->source.set_deadline = [](SteadyTime) {};
+    return first_batch(std::move(cursor), spec.batch_size, false);
+}
+
+void EngineImpl::end_session(bson::DocumentView lsid) {
+    kill_sessions([lsid](bson::DocumentView other) { return other.identical(lsid); });
+}
+
+void EngineImpl::kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) {
+    cursors_.kill_sessions(chosen);
 }
 
 KilledCursors EngineImpl::kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) {

@@ -12,7 +12,10 @@ Result<void> configure_fail_point(const CallPtr& call) {
     if (!name.is(bson::Type::String))
         return wrong_type("configureFailPoint.configureFailPoint", name, "string");
     const Arguments arguments("configureFailPoint", call->body());
-    ANGELIA_TRY_ASSIGN(const auto mode, arguments.required("mode"));
+    const auto mode = call->body().find("mode");
+    if (mode.is_missing())
+        return Error(ErrorCode::IllegalOperation,
+                     "When setting a failpoint, you must supply a 'mode'");
     ANGELIA_TRY_ASSIGN(const auto data, arguments.document("data"));
     ANGELIA_TRY_ASSIGN(const auto count,
                        call->state().fail_points.configure(name.as_string(), mode, data));

@@ -33,20 +33,23 @@ Result<GetMoreSpec> parse_get_more(const Call& call) {
     return spec;
 }
 
+/// failGetMoreAfterCursorCheckout. When the connection ends, so does the request; the error that
+/// comes back then reaches nobody.
+std::optional<Error> meet_checkout(const CallPtr& call, bool change_stream) {
+    const auto hit = call->state().fail_points.on_get_more();
+    if (!hit || (!hit->error_code && !hit->close_connection)) return std::nullopt;
+    if (hit->close_connection) call->hang_up();
+    Error error(static_cast<ErrorCode>(hit->error_code.value_or(
+                    static_cast<std::int32_t>(ErrorCode::HostUnreachable))),
+                "Failing command via 'failGetMoreAfterCursorCheckout' failpoint");
+    if (change_stream) add_change_stream_label(error);
+    return error;
+}
+
 /// `id`: the entry that gives the right to answer.
 void answer_get_more(const CallPtr& call, std::uint64_t id, Result<CursorBatch> batch) {
     if (!call->state().awaits.take(id)) return;
     if (call->failed(batch)) return;
-    if (auto hit = call->state().fail_points.on_get_more()) {
-        call->fail_point() = std::move(hit);
-        if (call->fail_point()->close_connection) return call->hang_up();
-        if (call->fail_point()->error_code) {
-            Error error(static_cast<ErrorCode>(*call->fail_point()->error_code),
-                        "Failing command via 'failGetMoreAfterCursorCheckout' failpoint");
-            if (batch->post_batch_resume_token) add_change_stream_label(error);
-            return call->fail(error);
-        }
-    }
     call->succeed(cursor_reply(*batch, false));
 }
 
@@ -54,6 +57,10 @@ Result<void> get_more(const CallPtr& call) {
     ANGELIA_TRY_ASSIGN(auto spec, parse_get_more(*call));
     auto& state = call->state();
     state.operations.get_more.fetch_add(1, std::memory_order_relaxed);
+    if (state.fail_points.any())
+        spec.after_checkout = [call](bool change_stream) {
+            return meet_checkout(call, change_stream);
+        };
     call->release_request();
     // Whoever takes the entry answers: the engine's batch, or the shutdown of the server.
     const std::uint64_t id = state.awaits.add(call->connection()->id, false, [call](AwaitEnd how) {

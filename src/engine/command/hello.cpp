@@ -3,6 +3,7 @@
 #include "engine/command/announce.h"
 #include "engine/command/arguments.h"
 #include "engine/command/commands.h"
+#include "engine/command/fail_point_hit.h"
 #include "engine/command/server_state.h"
 
 #include <fmt/format.h>
@@ -117,6 +118,15 @@ class WaitingHello : public std::enable_shared_from_this<WaitingHello> {
 
     void answer() {
         if (!call_->request().exhaust_allowed) return call_->succeed(hello_reply(*call_, form_));
+        // Each answer of a stream counts as a hello of its own; a fault ends the stream.
+        const bool first = !std::exchange(streaming_, true);
+        if (!first && call_->state().fail_points.any() &&
+            meet_fail_point(call_, [self = shared_from_this()](const CallPtr&) { self->stream(); }))
+            return;
+        stream();
+    }
+
+    void stream() {
         const std::int64_t shown = call_->state().topology_counter.load();
         call_->succeed_with_more_to_come(hello_reply(*call_, form_));
         wait(shown);
@@ -161,6 +171,7 @@ class WaitingHello : public std::enable_shared_from_this<WaitingHello> {
     const CallPtr call_;  // shared with whoever answers first
     const HelloForm form_;
     const milliseconds patience_;
+    bool streaming_ = false;  // one answer at a time
     std::mutex mutex_;
     std::optional<Executor::TimerId> timer_;  // guarded by mutex_
 };

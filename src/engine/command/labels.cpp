@@ -44,7 +44,7 @@ void add_change_stream_label(Error& error) {
 }
 
 std::vector<std::string> labels_for(Call& call, const Error& error) {
-    if (call.fail_point() && call.fail_point()->error_labels)
+    if (call.fail_point() && call.fail_point()->error_code && call.fail_point()->error_labels)
         return *call.fail_point()->error_labels;
     auto labels = error.labels;
     if (is_retryable_write(call) && is_retriable(error.code) &&
@@ -54,8 +54,8 @@ std::vector<std::string> labels_for(Call& call, const Error& error) {
 }
 
 std::vector<std::string> labels_for_write_concern_error(Call& call, ErrorCode code) {
-    if (call.fail_point() && call.fail_point()->error_labels)
-        return *call.fail_point()->error_labels;
+    const auto& hit = call.fail_point();
+    if (hit && hit->error_labels && !hit->write_concern_error.empty()) return *hit->error_labels;
     if (is_retryable_write(call) && is_retriable(code)) return {"RetryableWriteError"};
     return {};
 }

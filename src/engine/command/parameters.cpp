@@ -33,6 +33,22 @@ Result<void> set_ttl_interval(Call& call, bson::ValueView value) {
     return {};
 }
 
+Result<void> set_transaction_lifetime(Call& call, bson::ValueView value) {
+    ANGELIA_TRY_ASSIGN(call.engine().settings().transaction_lifetime_seconds,
+                       positive_seconds("transactionLifetimeLimitSeconds", value));
+    return {};
+}
+
+Result<void> set_snapshot_window(Call& call, bson::ValueView value) {
+    ANGELIA_TRY_ASSIGN(call.engine().settings().snapshot_window_seconds,
+                       positive_seconds("minSnapshotHistoryWindowInSeconds", value));
+    return {};
+}
+
+void read_seconds(bson::Builder& b, std::string_view name, std::int64_t seconds) {
+    b.add(name, static_cast<std::int32_t>(seconds));
+}
+
 Result<void> set_no_table_scan(Call&, bson::ValueView value) {
     if (!value.truthy()) return {};
     return Error(ErrorCode::BadValue,
@@ -40,6 +56,7 @@ Result<void> set_no_table_scan(Call&, bson::ValueView value) {
 }
 
 Result<void> set_log_level(Call& call, bson::ValueView value) {
+    if (!value.is_number()) return wrong_type("setParameter.logLevel", value, "int");
     const auto level = value.to_int64();
     if (!level || *level < 0 || *level > 5)
         return Error(ErrorCode::BadValue, "logLevel has to be a number within 0 and 5");
@@ -71,12 +88,22 @@ constexpr ServerParameter kServerParameters[] = {
          b.add(name, call.state().log_level.load());
      },
      set_log_level},
+    {"logicalSessionTimeoutMinutes",
+     [](Call&, bson::Builder& b, std::string_view name) { b.add(name, kSessionMinutes); }},
+    {"minSnapshotHistoryWindowInSeconds",
+     [](Call& call, bson::Builder& b, std::string_view name) {
+         read_seconds(b, name, call.engine().settings().snapshot_window_seconds.load());
+     },
+     set_snapshot_window},
     {"notablescan", [](Call&, bson::Builder& b, std::string_view name) { b.add(name, false); },
      set_no_table_scan},
     {"requireApiVersion",
      [](Call&, bson::Builder& b, std::string_view name) { b.add(name, false); }},
     {"transactionLifetimeLimitSeconds",
-     [](Call&, bson::Builder& b, std::string_view name) { b.add(name, std::int32_t{60}); }},
+     [](Call& call, bson::Builder& b, std::string_view name) {
+         read_seconds(b, name, call.engine().settings().transaction_lifetime_seconds.load());
+     },
+     set_transaction_lifetime},
     {"ttlMonitorEnabled",
      [](Call&, bson::Builder& b, std::string_view name) { b.add(name, true); }},
     {"ttlMonitorSleepSecs",
@@ -101,13 +128,27 @@ bool is_parameter_generic(std::string_view key) {
 Result<void> get_parameter(const CallPtr& call) {
     const auto which = (*call->body().begin()).value;
     bool all = which.get_string() == "*";
-    if (const auto options = which.get_document()) all = options->find("allParameters").truthy();
+    bool details = false;
+    if (const auto given = which.get_document()) {
+        const Arguments options("getParameter.getParameter", *given);
+        constexpr std::string_view kOptions[] = {"allParameters", "showDetails"};
+        ANGELIA_TRY(options.only(kOptions));
+        ANGELIA_TRY_ASSIGN(all, options.boolean("allParameters", false));
+        ANGELIA_TRY_ASSIGN(details, options.boolean("showDetails", false));
+    }
     bson::Builder b;
     bool found = false;
     for (const auto& parameter : kServerParameters) {
         if (!all && !call->body().has(parameter.name)) continue;
-        parameter.read(*call, b, parameter.name);
         found = true;
+        if (!details) {
+            parameter.read(*call, b, parameter.name);
+            continue;
+        }
+        b.open(parameter.name);
+        parameter.read(*call, b, "value");
+        b.add("settableAtRuntime", parameter.write != nullptr).add("settableAtStartup", false);
+        b.close();
     }
     if (!found) return Error(ErrorCode::InvalidOptions, "no option found to get");
     call->succeed(std::move(b));

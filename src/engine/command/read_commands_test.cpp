@@ -298,6 +298,53 @@ TEST_F(Administration, SetsParametersThatExist) {
     EXPECT_EQ(code(R"({"setParameter": 1, "wings": 2})", "admin"), 72);
     EXPECT_EQ(code(R"({"setParameter": 1, "enableTestCommands": true})", "admin"), 72);
     EXPECT_EQ(code(R"({"setParameter": 1, "notablescan": true})", "admin"), 2);
+    EXPECT_EQ(code(R"({"setParameter": 1, "notablescan": false})", "admin"), 0);
+    EXPECT_EQ(result(R"({"setParameter": 1, "transactionLifetimeLimitSeconds": 5})", "admin"),
+              R"({"was":60})");
+    EXPECT_EQ(engine->settings().transaction_lifetime_seconds.load(), 5);
+    EXPECT_EQ(result(R"({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": 7})", "admin"),
+              R"({"was":60})");
+    EXPECT_EQ(engine->settings().snapshot_window_seconds.load(), 7);
+    EXPECT_EQ(result(R"({"setParameter": 1, "logLevel": 2})", "admin"), R"({"was":0})");
+    for (const char* refused : {R"({"setParameter": 1, "transactionLifetimeLimitSeconds": 0})",
+                                R"({"setParameter": 1, "minSnapshotHistoryWindowInSeconds": -1})",
+                                R"({"setParameter": 1, "logLevel": 9})"})
+        EXPECT_EQ(code(refused, "admin"), 2) << refused;
+    for (const char* refused : {R"({"setParameter": 1, "transactionLifetimeLimitSeconds": "x"})",
+                                R"({"setParameter": 1, "logLevel": "x"})"})
+        EXPECT_EQ(code(refused, "admin"), 14) << refused;
+    EXPECT_EQ(code(R"({"setParameter": 1})", "admin"), 72);
+    EXPECT_EQ(engine->settings().transaction_lifetime_seconds.load(), 5);
+}
+
+TEST_F(Administration, ListsAllParametersThatTestRunnersAskFor) {
+    const auto all = run(R"({"getParameter": "*"})", "admin");
+    for (const char* name :
+         {"acceptApiVersion2", "authenticationMechanisms", "cursorTimeoutMillis",
+          "enableTestCommands", "featureCompatibilityVersion", "localLogicalSessionTimeoutMinutes",
+          "logicalSessionTimeoutMinutes", "requireApiVersion", "transactionLifetimeLimitSeconds",
+          "ttlMonitorEnabled", "ttlMonitorSleepSecs"})
+        EXPECT_NE(all.at(name), "missing") << name;
+    EXPECT_EQ(run(R"({"getParameter": {"allParameters": true}})", "admin").result(), all.result());
+    const auto details =
+        run(R"({"getParameter": {"showDetails": true, "allParameters": true}})", "admin");
+    EXPECT_EQ(details.at("transactionLifetimeLimitSeconds"),
+              R"({"value":60,"settableAtRuntime":true,"settableAtStartup":false})");
+    EXPECT_EQ(details.at("featureCompatibilityVersion.value"), R"({"version":"7.0"})");
+    EXPECT_EQ(
+        result(R"({"getParameter": {"showDetails": true}, "requireApiVersion": 1})", "admin"),
+        R"({"requireApiVersion":{"value":false,"settableAtRuntime":false,"settableAtStartup":false}})");
+    EXPECT_EQ(code(R"({"getParameter": {"wings": true}})", "admin"), 40415);
+    EXPECT_EQ(code(R"({"getParameter": {"showDetails": "x"}})", "admin"), 14);
+    EXPECT_EQ(code(R"({"getParameter": 1})", "admin"), 72);
+    EXPECT_EQ(code(R"({"getParameter": "*"})", "app"), 13);
+}
+
+TEST_F(Administration, TellsTestRunnersThatTestCommandsAreOn) {
+    const auto started = run(R"({"getCmdLineOpts": 1})", "admin");
+    EXPECT_EQ(started.at("argv"), R"(["angelia","serve","--setParameter","enableTestCommands=1"])");
+    EXPECT_EQ(started.at("parsed"), R"({"setParameter":{"enableTestCommands":"1"}})");
+    EXPECT_EQ(code(R"({"getCmdLineOpts": 1})", "app"), 13);
 }
 
 TEST_F(Administration, AcceptsSessionsAsTheyCome) {

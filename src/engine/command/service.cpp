@@ -2,6 +2,7 @@
 // handler.
 #include "engine/command/arguments.h"
 #include "engine/command/command_table.h"
+#include "engine/command/fail_point_hit.h"
 #include "engine/command/labels.h"
 #include "engine/command/server_state.h"
 
@@ -65,9 +66,7 @@ class CommandServiceImpl final : public CommandService {
         auto call = std::make_shared<Call>(*entry, engine_, state_, connection, std::move(request),
                                            std::move(reply));
         if (auto checked = check(*call); !checked) return call->fail(checked.error());
-        call->fail_point() = state_->fail_points.on_command(*entry, connection->application_name,
-                                                            fail_point_namespace(*call));
-        if (call->fail_point()) return meet_fail_point(call);
+        if (state_->fail_points.any() && meet_fail_point(call, dispatch)) return;
         dispatch(call);
     }
 
@@ -98,28 +97,6 @@ class CommandServiceImpl final : public CommandService {
             return Error(ErrorCode::Unauthorized,
                          fmt::format("{} may only be run against the admin database.", entry.name));
         return read_generic_arguments(call);
-    }
-
-    static std::string fail_point_namespace(const Call& call) {
-        const auto value = (*call.body().begin()).value;
-        return value.is(bson::Type::String)
-                   ? fmt::format("{}.{}", call.database(), value.as_string())
-                   : call.database();
-    }
-
-    static void meet_fail_point(const CallPtr& call) {
-        if (call->fail_point()->block.count() == 0) return obey_fail_point(call);
-        call->engine().timers().post_after(call->fail_point()->block,
-                                           [call] { obey_fail_point(call); });
-    }
-
-    static void obey_fail_point(const CallPtr& call) {
-        const auto& hit = *call->fail_point();
-        if (hit.close_connection) return call->hang_up();
-        if (hit.error_code)
-            return call->fail(Error(static_cast<ErrorCode>(*hit.error_code),
-                                    "Failing command via 'failCommand' failpoint"));
-        dispatch(call);
     }
 
     static void dispatch(const CallPtr& call) {

@@ -170,51 +170,6 @@ TEST_F(Writes, RetryingOnlyWorksForSingleDocuments) {
     EXPECT_EQ(code(retryable(R"({"find": "c")", 1)), 50768);
 }
 
-TEST_F(Writes, FailPointsFailAsTold) {
-    const auto set = [this](std::string_view data, std::string_view mode) {
-        return run(R"({"configureFailPoint": "failCommand", "mode": )" + std::string(mode) +
-                       R"(, "data": )" + std::string(data) + "}",
-                   "admin");
-    };
-    EXPECT_EQ(set(R"({"failCommands": ["insert"], "errorCode": 91})", R"({"times": 1})").result(),
-              R"({"count":0})");
-    const auto plain = run(R"({"insert": "c", "documents": [{"_id": 1}]})");
-    EXPECT_EQ(plain.code(), 91);
-    EXPECT_EQ(plain.at("errorLabels"), "missing");
-    EXPECT_NE(plain.at("topologyVersion"), "missing");
-    EXPECT_TRUE(run(R"({"insert": "c", "documents": [{"_id": 1}]})").ok());
-
-    set(R"({"failCommands": ["insert"], "errorCode": 91})", R"({"times": 1})");
-    EXPECT_EQ(run(retryable(R"({"insert": "c", "documents": [{"_id": 2}])", 1)).at("errorLabels"),
-              R"(["RetryableWriteError"])");
-    set(R"({"failCommands": ["insert"], "errorCode": 91, "errorLabels": []})", R"({"times": 1})");
-    EXPECT_EQ(run(retryable(R"({"insert": "c", "documents": [{"_id": 2}])", 2)).at("errorLabels"),
-              "missing");
-    set(R"({"failCommands": ["insert"], "writeConcernError": {"code": 91, "errmsg": "x"}})",
-        R"({"times": 1})");
-    const auto applied = run(retryable(R"({"insert": "c", "documents": [{"_id": 2}])", 3));
-    EXPECT_EQ(applied.at("writeConcernError.codeName"), R"("ShutdownInProgress")");
-    EXPECT_EQ(applied.at("errorLabels"), R"(["RetryableWriteError"])");
-    EXPECT_EQ(result(R"({"count": "c"})"), R"({"n":2})");
-
-    set(R"({"failCommands": ["ping"], "closeConnection": true})", R"({"skip": 1})");
-    EXPECT_FALSE(run(R"({"ping": 1})").closed);
-    EXPECT_TRUE(run(R"({"ping": 1})").closed);
-    set(R"({"failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 20, "appName": "other"})",
-        R"("alwaysOn")");
-    EXPECT_TRUE(run(R"({"ping": 1})").ok());
-    set(R"({"failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 20, "errorCode": 2})",
-        R"("alwaysOn")");
-    const auto started = std::chrono::steady_clock::now();
-    EXPECT_EQ(code(R"({"ping": 1})"), 2);
-    EXPECT_GE(std::chrono::steady_clock::now() - started, std::chrono::milliseconds(20));
-    EXPECT_EQ(set("{}", R"("off")").result(),
-              R"({"count":6})");  // hits add up while a point stays set
-    EXPECT_TRUE(run(R"({"ping": 1})").ok());
-    EXPECT_EQ(code(R"({"configureFailPoint": "failEverything", "mode": "off"})", "admin"), 9);
-    EXPECT_EQ(code(R"({"configureFailPoint": "failCommand", "mode": "sometimes"})", "admin"), 9);
-}
-
 class WithoutTestCommands : public CommandTest {
   protected:
     WithoutTestCommands() : CommandTest(testing_support::memory_options()) {}

@@ -3,10 +3,12 @@
 #include "engine/command/announce.h"
 #include "engine/command/command_table.h"
 #include "engine/command/placement.h"
+#include "engine/command/server_state.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 namespace angelia::engine::command {
 namespace {
@@ -88,6 +90,26 @@ void reply_to_statements(Call& call, const std::vector<std::size_t>& positions,
                  result.outcomes.empty() ? std::nullopt : std::optional(result.operation_time));
 }
 
+/// onPrimaryTransactionalWrite: looks at each statement, and hangs up in place of the answer when
+/// the fail point says so.
+WriteDone meet_transactional_writes(const CallPtr& call, WriteRequest& request, WriteDone done) {
+    const auto hang_up = std::make_shared<std::atomic<bool>>(false);
+    request.before_commit = [call, hang_up]() -> std::optional<Error> {
+        const auto hit = call->state().fail_points.on_transactional_write();
+        if (!hit) return std::nullopt;
+        if (hit->close_connection) *hang_up = true;
+        if (!hit->error_code) return std::nullopt;
+        return Error(static_cast<ErrorCode>(*hit->error_code),
+                     fmt::format("Failing write of transaction number {} due to failpoint; it is "
+                                 "not committed",
+                                 call->generic().txn_number.value_or(0)));
+    };
+    return [call, hang_up, done = std::move(done)](Result<WriteResult> result) {
+        if (*hang_up) return call->hang_up();
+        done(std::move(result));
+    };
+}
+
 }  // namespace
 
 std::int32_t statement_id(const Call& call, std::size_t position) {
@@ -114,6 +136,8 @@ void prepare_request(const Call& call, StatementList& statements) {
 }
 
 void run_write(const CallPtr& call, WriteRequest request, WriteDone done) {
+    if (request.retry && call->state().fail_points.any())
+        done = meet_transactional_writes(call, request, std::move(done));
     bool long_search = false;
     for (const auto& write : request.writes)
         if (write.filter && !long_search)

@@ -148,14 +148,13 @@ void CursorRegistry::end_killed(Gone gone) {
     }
 }
 
-void CursorRegistry::kill_session(bson::DocumentView lsid) {
-    if (lsid.empty()) return;
+void CursorRegistry::kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) {
     Gone gone;
     {
         std::lock_guard lock(mutex_);
         for (auto it = cursors_.begin(); it != cursors_.end();) {
             auto& cursor = it->second;
-            if (!cursor->lsid.view().identical(lsid)) {
+            if (cursor->lsid.empty() || !chosen(cursor->lsid)) {
                 ++it;
                 continue;
             }

@@ -64,7 +64,9 @@ class CursorRegistry {
     /// already); empty clears.
     void set_on_kill(const CursorPtr& cursor, std::function<void(Error)> on_kill);
     KilledCursors kill(const Namespace& ns, std::span<const std::int64_t> ids);
-    void kill_session(bson::DocumentView lsid);
+    /// Of all sessions that `chosen` picks; it runs under the registry's lock. Cursors without a
+    /// session stay.
+    void kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen);
     void expire_idle();
     void close_all(const Error& reason);
 

@@ -26,7 +26,11 @@ Result<WriteRun::Step> WriteRun::evaluate(ApplyScope& scope, std::size_t i,
         ANGELIA_TRY_ASSIGN(Step step, evaluate_filtered(scope, i));
         if (step != Step::Finished) return step;
     }
-    if (request_.retry && took_effect(i)) remember(i, statements);
+    if (request_.retry && took_effect(i)) {
+        if (request_.before_commit)
+            if (auto refused = request_.before_commit()) return std::move(*refused);
+        remember(i, statements);
+    }
     return Step::Finished;
 }
 

@@ -89,7 +89,7 @@ Result<WriteRun::Step> WriteRun::run_batch() {
     // before it puts anything.
     const auto needs_mark = [&](std::size_t i) {
         return !request_.atomic && request_.writes.size() > 1 &&
-               request_.writes[i].kind != WriteKind::Insert;
+               (request_.writes[i].kind != WriteKind::Insert || request_.before_commit);
     };
     bool failed_alone = false;
     const auto ready = [&](std::size_t i) {
