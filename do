@@ -8,7 +8,8 @@ PROGRAM=build/release/angelia
 
 # ---- what each verb needs: Debian package, or package:command when any program of that name will do
 PACKAGES_BUILD=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config ccache:ccache
-    librocksdb-dev libmongoc-dev libbson-dev libasio-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libintelrdfpmath-dev)
+    librocksdb-dev libmongoc-dev libbson-dev libasio-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libintelrdfpmath-dev
+    libsnappy-dev zlib1g-dev libzstd-dev)
 PACKAGES_TEST=(libgtest-dev python3:python3 python3-venv:@venv nodejs:node npm:npm)
 PACKAGES_LINT=(clang-14 clang-format-14 clang-tidy-14)
 
@@ -82,7 +83,10 @@ verb_demo() {
 test_clients() {  # real drivers for tests/compat, inside this tree only
     mkdir -p .cache
     if [ ! -x .cache/venv/bin/python ]; then python3 -m venv .cache/venv; fi
-    .cache/venv/bin/python -c 'import pymongo' 2>/dev/null || .cache/venv/bin/pip install -q -r tests/compat/requirements.txt >&2
+    if ! cmp -s tests/compat/requirements.txt .cache/venv/requirements.txt; then
+        .cache/venv/bin/pip install -q -r tests/compat/requirements.txt >&2
+        cp tests/compat/requirements.txt .cache/venv/requirements.txt
+    fi
     mkdir -p .cache/node
     if ! cmp -s tests/compat/package.json .cache/node/package.json || [ ! -d .cache/node/node_modules/mongodb ]; then
         cp tests/compat/package.json .cache/node/package.json

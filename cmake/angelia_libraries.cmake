@@ -9,6 +9,7 @@ target_link_libraries(angelia_dep_rocksdb INTERFACE ${ROCKSDB_LIBRARY} Threads::
 find_library(BID_LIBRARY bidgcc000 REQUIRED)  # the variant with values, rounding and flags as arguments
 add_library(angelia_dep_decimal INTERFACE)
 target_link_libraries(angelia_dep_decimal INTERFACE ${BID_LIBRARY})
+pkg_check_modules(COMPRESSION REQUIRED IMPORTED_TARGET snappy zlib libzstd)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)  # header only
 if(ANGELIA_TESTS OR ANGELIA_FUZZ)

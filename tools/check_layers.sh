@@ -43,6 +43,7 @@ FNR == 1 {
     if (h[1] == "rocksdb") fence = "src/engine/storage/"
     else if (h[1] ~ /^mongoc/) fence = "src/store_mongo/"
     else if (h[1] ~ /^asio/) fence = "src/wire/"
+    else if (header == "snappy.h" || header == "zlib.h" || header == "zstd.h") fence = "src/wire/compression."
     else if (h[1] == "CLI") fence = "src/cli/"
     else if (h[1] == "nlohmann") fence = "src/bson/"
     else if (h[1] ~ /^pcre2/) fence = "src/engine/query/"

@@ -245,7 +245,7 @@ Message parse_message(std::string_view bytes) {
             break;
         case opcode::kCompressed:
             message.error = Error(ErrorCode::CommandNotSupported,
-                                  "OP_COMPRESSED: this server offered no compression");
+                                  "OP_COMPRESSED has to be unpacked first");
             message.close = true;
             message.answerable = false;
             break;

@@ -110,17 +110,28 @@ void Connection::execute(std::string_view bytes) {
     in_.consume(bytes.size());
     message_bytes_ = 0;
     service_->requests.fetch_add(1, std::memory_order_relaxed);
+    std::shared_ptr<const void> holder;
+    pack_with_.reset();
+    if (read_header(bytes).op_code == opcode::kCompressed) {
+        auto unpacked = unpack_message(bytes);
+        // Whether an answer is wanted stands in what cannot be read: the connection has to end.
+        if (!unpacked) return give_up(unpacked.error());
+        bytes = unpacked->view();
+        holder = std::move(unpacked->bytes);
+        pack_with_ = unpacked->compressor;
+    }
     Message message = parse_message(bytes);
     legacy_query_ = message.legacy_query;
     answer_wanted_ = !message.more_to_come;
     response_to_ = message.header.request_id;
     if (message.error) return refuse(message);
+    if (legacy_query_ || !may_be_packed((*message.body.begin()).key)) pack_with_.reset();
 
     engine::command::Request request;
     request.body = message.body;
     request.sequences = std::move(message.sequences);
     request.database = std::move(message.database);
-    request.bytes = in_.share();
+    request.bytes = holder ? std::move(holder) : in_.share();
     request.unacknowledged = message.more_to_come;
     request.exhaust_allowed = message.exhaust_allowed;
     request.legacy_query = message.legacy_query;
@@ -132,12 +143,14 @@ void Connection::execute(std::string_view bytes) {
                   });
 }
 
+void Connection::give_up(const Error& reason) {
+    closing_ = true;
+    log_(LogLevel::Warning,
+         fmt::format("connection {} from {} ends: {}", state_->id, state_->peer, reason.message));
+}
+
 void Connection::refuse(const Message& message) {
-    if (message.close) {
-        closing_ = true;
-        log_(LogLevel::Warning, fmt::format("connection {} from {} ends: {}", state_->id,
-                                            state_->peer, message.error->message));
-    }
+    if (message.close) give_up(*message.error);
     if (message.answerable && answer_wanted_) enqueue(error_document(*message.error), false);
 }
 
@@ -176,7 +189,11 @@ void Connection::enqueue(bson::Document body, bool more_to_come) {
                                              body.size_bytes());
     }
     response_to_ = id;  // of a further reply to the same request
-    reply.body = std::move(body);
+    if (pack_with_) {
+        if (auto packed = pack_message(*pack_with_, reply.prefix.view(), body.bytes()))
+            reply.packed = std::move(*packed);
+    }
+    if (reply.packed.empty()) reply.body = std::move(body);
     out_bytes_ += reply.size();
     out_.push_back(std::move(reply));
 }
@@ -188,7 +205,7 @@ void Connection::flush() {
         std::size_t skip = out_sent_;
         for (const auto& reply : out_) {
             if (count == parts.size()) break;
-            for (const std::string_view part : {reply.prefix.view(), reply.body.bytes()}) {
+            for (const std::string_view part : {reply.front(), reply.back()}) {
                 const std::size_t skipped = std::min(skip, part.size());
                 skip -= skipped;
                 parts[count++] = asio::buffer(part.data() + skipped, part.size() - skipped);

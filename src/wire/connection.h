@@ -3,6 +3,7 @@
 #pragma once
 
 #include "wire/codec.h"
+#include "wire/compression.h"
 #include "wire/io_thread.h"
 #include "wire/receive_buffer.h"
 
@@ -13,6 +14,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace angelia::wire {
 
@@ -42,6 +45,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     void process();
     void execute(std::string_view bytes);
     void refuse(const Message& message);
+    void give_up(const Error& reason);
     void on_reply(std::uint64_t ticket, engine::command::Reply reply);  ///< any thread
     void deliver(std::uint64_t ticket, engine::command::Reply reply);
     void enqueue(bson::Document body, bool more_to_come);
@@ -52,7 +56,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     struct Outgoing {
         ReplyPrefix prefix;
         bson::Document body;
-        std::size_t size() const { return prefix.size + body.size_bytes(); }
+        std::string packed;  // in place of both, when the request came packed
+        std::string_view front() const { return packed.empty() ? prefix.view() : packed; }
+        std::string_view back() const { return packed.empty() ? body.bytes() : std::string_view(); }
+        std::size_t size() const { return front().size() + back().size(); }
     };
 
     asio::ip::tcp::socket socket_;
@@ -80,6 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::uint64_t ticket_ = 0;   // of the running command; replies to an older one are dropped
     bool legacy_query_ = false;  // how the running command came
     bool answer_wanted_ = true;
+    std::optional<Compressor> pack_with_;  // the running command came so, and its reply may
     std::int32_t response_to_ = 0;
     std::int32_t next_request_id_ = 1;
 };

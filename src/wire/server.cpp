@@ -1,5 +1,6 @@
 #include "wire/server.h"
 
+#include "wire/compression.h"
 #include "wire/connection.h"
 
 #include <asio/ip/address.hpp>
@@ -165,6 +166,7 @@ class ServerImpl final : public Server {
         state->id = ++last_id_;
         state->peer = show_endpoint(peer);
         state->advertised_host = advertised_;
+        state->compressors = compressor_names();
         const auto thread = *std::find_if(threads_.begin(), threads_.end(),
                                           [&target](const auto& t) { return t.get() == &target; });
         auto connection = std::make_shared<Connection>(

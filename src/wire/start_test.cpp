@@ -124,6 +124,70 @@ TEST_F(StartedServer, AFailPointHangsUp) {
     EXPECT_EQ(text(again.command(doc(R"({"count": "c", "$db": "app"})")), "n"), "0");
 }
 
+TEST_F(StartedServer, OffersTheCompressorsThatBothKnow) {
+    Client client(server->port());
+    const auto hello = client.command(doc(
+        R"({"hello": 1, "$db": "admin", "compression": ["lz4", "zlib", "snappy", "zstd", "zlib"]})"));
+    EXPECT_EQ(text(hello, "compression"), R"(["zlib","snappy","zstd"])");
+    EXPECT_EQ(text(client.command(doc(R"({"hello": 1, "$db": "admin"})")), "compression"),
+              "missing");
+    EXPECT_EQ(text(client.command(doc(R"({"hello": 1, "$db": "admin", "compression": ["lz4"]})")),
+                   "compression"),
+              "missing");
+    for (const char* bad : {R"({"hello": 1, "$db": "admin", "compression": "zlib"})",
+                            R"({"hello": 1, "$db": "admin", "compression": [3]})"})
+        EXPECT_EQ(text(client.command(doc(bad)), "code"), "14");
+}
+
+TEST_F(StartedServer, AnswersAPackedCommandPackedTheSameWay) {
+    Client client(server->port());
+    const auto document = bson::make("_id", std::int32_t{1}, "pad", std::string(100'000, 'x'));
+    client.command(bson::make("insert", "c", "$db", "app", "documents", bson::array(document)));
+    const auto pad = std::string(200, ' ');
+    const auto find = bson::make("find", "c", "$db", "app", "comment", pad);
+    for (const auto compressor : {Compressor::Snappy, Compressor::Zlib, Compressor::Zstd}) {
+        const auto id = client.send_packed(compressor, find);
+        const auto reply = client.receive();
+        ASSERT_TRUE(reply.has_value());
+        EXPECT_EQ(reply->packed_with, compressor);
+        EXPECT_EQ(reply->header.response_to, id);
+        EXPECT_EQ(reply->body.view().find_path("cursor.firstBatch.0.pad").as_string().size(),
+                  100'000u);
+        client.send_command(find);
+        EXPECT_EQ(client.receive()->packed_with, std::nullopt) << "a plain request, a plain reply";
+        client.send_packed(compressor,
+                           bson::make("hello", std::int32_t{1}, "$db", "admin", "comment", pad));
+        EXPECT_EQ(client.receive()->packed_with, std::nullopt) << "hello";
+    }
+}
+
+TEST_F(StartedServer, PackedRequestsMayWantNoAnswerAndCarryAChecksum) {
+    Client client(server->port());
+    const auto insert = doc(
+        R"({"insert": "c", "$db": "app", "documents": [{"_id": 1, "pad": "                                                                                "}], "writeConcern": {"w": 0}})");
+    client.send_packed(Compressor::Zlib, insert, flag::kMoreToCome | flag::kChecksumPresent);
+    EXPECT_EQ(text(client.command(doc(R"({"count": "c", "$db": "app"})")), "n"), "1");
+    const auto wrong = bson::make("ping", std::int32_t{1}, "pad", std::string(100, ' '));
+    client.send_packed(Compressor::Zlib, wrong);
+    EXPECT_EQ(text(client.receive()->body, "code"), "40571") << "malformed inside: answered";
+}
+
+TEST_F(StartedServer, DamagedPackedMessagesEndTheConnectionAndOnlyThat) {
+    const std::string plain =
+        encode_request(1, 0,
+                       bson::make("insert", "c", "$db", "app", "documents",
+                                  bson::array(bson::make("pad", std::string(500, 'x')))));
+    for (const auto compressor : {Compressor::Snappy, Compressor::Zlib, Compressor::Zstd}) {
+        std::string packed = pack_message(compressor, plain, "").value();
+        packed[kHeaderBytes + 4] = static_cast<char>(packed[kHeaderBytes + 4] ^ 1);  // the size
+        Client client(server->port());
+        client.send_bytes(packed);
+        EXPECT_TRUE(client.closed_by_server());
+    }
+    Client client(server->port());
+    EXPECT_EQ(text(client.command(doc(R"({"count": "c", "$db": "app"})")), "n"), "0");
+}
+
 TEST(StartServer, WritesItsAddressIntoTheDataFolder) {
     const engine::testing_support::TempFolder folder;
     engine::testing_support::TestEngine engine(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "wire/codec.h"
+#include "wire/compression.h"
 
 #include <angelia/bson/builder.h>
 #include <angelia/bson/validate.h>
@@ -24,6 +25,7 @@ struct Received {
     Header header;
     std::uint32_t flags = 0;
     bson::Document body;
+    std::optional<Compressor> packed_with;  ///< it came in OP_COMPRESSED
 };
 
 class Client {
@@ -52,6 +54,12 @@ class Client {
         send_bytes(encode_request(++last_id_, flags, body, sections));
         return last_id_;
     }
+    std::int32_t send_packed(Compressor compressor, const bson::Document& body,
+                             std::uint32_t flags = 0) {
+        const std::string plain = encode_request(++last_id_, flags, body);
+        send_bytes(pack_message(compressor, plain, "").value());
+        return last_id_;
+    }
     /// The next reply; nothing when the connection was closed or nothing came in time.
     std::optional<Received> receive(int wait_ms = kWaitMillis) {
         if (!fill(kHeaderBytes, wait_ms)) return std::nullopt;
@@ -59,6 +67,14 @@ class Client {
         r.header = read_header(buffer_);
         if (!length_allowed(r.header) || !fill(static_cast<std::size_t>(r.header.length), wait_ms))
             return std::nullopt;
+        if (r.header.op_code == opcode::kCompressed) {
+            const auto length = static_cast<std::size_t>(r.header.length);
+            const auto unpacked = unpack_message(std::string_view(buffer_).substr(0, length));
+            if (!unpacked) return std::nullopt;
+            buffer_.replace(0, length, unpacked->view());
+            r.packed_with = unpacked->compressor;
+            r.header = read_header(buffer_);
+        }
         const std::size_t at =
             r.header.op_code == opcode::kReply ? kReplyPrefixBytes : kMessagePrefixBytes;
         std::memcpy(&r.flags, buffer_.data() + 16, 4);

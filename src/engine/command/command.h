@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,8 @@ struct Request {
 /// it.
 struct Connection {
     std::int32_t id = 0;
-    std::string peer;             ///< "127.0.0.1:40000"
+    std::string peer;                               ///< "127.0.0.1:40000"
+    std::span<const std::string_view> compressors;  ///< that the door knows; hello offers them
     std::string advertised_host;  ///< "127.0.0.1:27027", what hello puts into hosts, me, primary
     bool hello_seen = false;
     bson::Document client_metadata;  ///< of the first hello

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 
 namespace angelia::engine::command {
@@ -74,7 +75,25 @@ Result<void> read_client_metadata(Call& call, bson::ValueView given) {
 struct HelloForm {
     bool legacy_name = false;
     bool hello_ok = false;
+    std::vector<std::string_view>
+        compressors;  ///< that client and door know, in the client's order
 };
+
+Result<std::vector<std::string_view>> common_compressors(const Call& call,
+                                                         const Arguments& arguments) {
+    std::vector<std::string_view> common;
+    ANGELIA_TRY_ASSIGN(const auto wanted, arguments.array("compression"));
+    if (!wanted) return common;
+    const auto& known = call.connection()->compressors;
+    for (const auto& [key, value] : *wanted) {
+        if (!value.is(bson::Type::String))
+            return wrong_type(fmt::format("hello.compression.{}", key), value, "string");
+        const auto found = std::find(known.begin(), known.end(), value.as_string());
+        if (found != known.end() && std::find(common.begin(), common.end(), *found) == common.end())
+            common.push_back(*found);
+    }
+    return common;
+}
 
 bson::Builder hello_reply(Call& call, const HelloForm& form) {
     const Engine& engine = call.engine();
@@ -106,6 +125,11 @@ bson::Builder hello_reply(Call& call, const HelloForm& form) {
     b.add("minWireVersion", kWireVersionMin)
         .add("maxWireVersion", kWireVersionMax)
         .add("readOnly", false);
+    if (!form.compressors.empty()) {
+        b.open_array("compression");
+        for (const auto name : form.compressors) b.push(name);
+        b.close();
+    }
     return b;
 }
 
@@ -213,6 +237,7 @@ Result<void> hello(const CallPtr& call) {
     HelloForm form;
     form.legacy_name = (*call->body().begin()).key != "hello";
     form.hello_ok = call->body().find("helloOk").truthy();
+    ANGELIA_TRY_ASSIGN(form.compressors, common_compressors(*call, arguments));
     ANGELIA_TRY_ASSIGN(const auto known, read_known_topology(arguments));
     auto& state = call->state();
     if (!known) {

@@ -9,10 +9,11 @@ const { MongoClient, Long, MongoServerError } = require("mongodb");
 
 const options = { serverSelectionTimeoutMS: 20000 };
 const server = new Server();
-let client, db, things;
+let uri, client, db, things;
 
 before(async () => {
-    client = await MongoClient.connect(await server.start(), options);
+    uri = await server.start();
+    client = await MongoClient.connect(uri, options);
 });
 after(async () => {
     await client.close();
@@ -71,6 +72,19 @@ test("a dropped connection and a retryable error are retried once, with one effe
     assert.equal((await things.findOneAndUpdate({ _id: 1 }, { $inc: { n: 1 } }, { returnDocument: "after" })).n, 1);
     await failOnce({ failCommands: ["find"], closeConnection: true });
     assert.deepEqual(await things.find().toArray(), [{ _id: 1, n: 1 }]);
+});
+
+test("messages go packed both ways with zlib", async () => {
+    const network = async () => (await client.db("admin").command({ serverStatus: 1 })).network;
+    const before = await network();
+    const packed = await MongoClient.connect(uri, { ...options, compressors: ["zlib"] });
+    const documents = Array.from({ length: 1000 }, (_, i) => ({ _id: i, pad: "x".repeat(1000) }));
+    await packed.db("compat").collection("things").insertMany(documents);
+    assert.deepEqual(await packed.db("compat").collection("things").find().sort({ _id: 1 }).toArray(), documents);
+    await packed.close();
+    const after = await network();
+    assert.ok(Number(after.bytesIn) - Number(before.bytesIn) < 300_000);
+    assert.ok(Number(after.bytesOut) - Number(before.bytesOut) < 300_000);
 });
 
 test("a change stream shows inserts, updates, replaces and deletes, then an invalidate", async () => {

@@ -147,6 +147,28 @@ class Indexes(WithServer):
         self.assertEqual(report["nrecords"], 70)
 
 
+class Compression(WithServer):
+    def bytes_in_and_out(self):
+        network = self.client.admin.command("serverStatus")["network"]
+        return network["bytesIn"], network["bytesOut"]
+
+    def test_messages_go_packed_both_ways(self):
+        documents = [{"_id": i, "pad": "x" * 1000} for i in range(1000)]
+        for name in ("snappy", "zlib", "zstd"):
+            self.things.drop()
+            before = self.bytes_in_and_out()
+            with pymongo.MongoClient(self.server.uri, compressors=name, serverSelectionTimeoutMS=10000) as client:
+                things = client["compat"]["things"]
+                things.insert_many(documents)
+                self.assertEqual(list(things.find().sort("_id", 1)), documents)
+                self.assertEqual(client.admin.command("hello", compression=[name])["compression"], [name])
+                things.with_options(write_concern=pymongo.WriteConcern(w=0)).insert_one({"_id": -1, "pad": "y" * 1000})
+                self.assertEqual(things.count_documents({}), 1001)
+            bytes_in, bytes_out = (b - a for a, b in zip(before, self.bytes_in_and_out()))
+            self.assertLess(bytes_in, 300_000, name)
+            self.assertLess(bytes_out, 300_000, name)
+
+
 class RetriedWrites(WithServer):
     def fail(self, **data):
         self.client.admin.command({"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": data})
