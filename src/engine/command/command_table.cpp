@@ -13,6 +13,7 @@ const CommandEntry* const kCommandTable[] = {
     &kAbortTransactionCommand,
     &kAggregateCommand,
     &kBuildInfoCommand,
+    &kBulkWriteCommand,
     &kCollStatsCommand,
     &kCommitTransactionCommand,
     &kConfigureFailPointCommand,

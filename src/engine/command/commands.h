@@ -8,6 +8,7 @@ namespace angelia::engine::command {
 extern const CommandEntry kAbortTransactionCommand;
 extern const CommandEntry kAggregateCommand;
 extern const CommandEntry kBuildInfoCommand;
+extern const CommandEntry kBulkWriteCommand;
 extern const CommandEntry kCollStatsCommand;
 extern const CommandEntry kCommitTransactionCommand;
 extern const CommandEntry kConfigureFailPointCommand;

@@ -2,6 +2,7 @@
 #include "engine/command/commands.h"
 #include "engine/command/server_state.h"
 #include "engine/command/write_reply.h"
+#include "engine/command/write_statements.h"
 
 #include <fmt/format.h>
 
@@ -11,12 +12,6 @@ namespace {
 constexpr std::string_view kDeleteFields[] = {"deletes", "ordered", "let"};
 constexpr std::string_view kDeleteStatementFields[] = {"q", "limit", "collation", "hint"};
 constexpr std::string_view kDeleteUnsupported[] = {"let"};
-
-struct DeleteStatement {
-    bson::DocumentView filter;
-    bson::ValueView hint;
-    bool multi = false;
-};
 
 Result<DeleteStatement> read_delete_statement(bson::DocumentView document) {
     const Arguments arguments("delete.deletes", document);
@@ -51,18 +46,12 @@ Result<void> remove(const CallPtr& call) {
         if (part.multi && call->generic().txn_number)
             return Error(ErrorCode::InvalidOptions, "Cannot use retryable writes with limit=0");
         if (stopped) continue;
-        auto filter = query::Matcher::parse(part.filter);
-        if (!filter) {
-            stopped = !statements.add_error(i, std::move(filter).error());
+        auto write = make_write(ns, part);
+        if (!write) {
+            stopped = !statements.add_error(i, std::move(write).error());
             continue;
         }
-        ConditionalWrite write;
-        write.kind = WriteKind::Delete;
-        write.ns = ns;
-        write.filter = std::make_shared<const query::Matcher>(std::move(filter).value());
-        write.hint = bson::Value(part.hint);
-        write.multi = part.multi;
-        statements.request.writes.push_back(std::move(write));
+        statements.request.writes.push_back(std::move(write).value());
         statements.positions.push_back(i);
     }
     call->state().operations.remove.fetch_add(static_cast<std::int64_t>(documents.size()),

@@ -2,6 +2,7 @@
 #include "engine/command/commands.h"
 #include "engine/command/server_state.h"
 #include "engine/command/write_reply.h"
+#include "engine/command/write_statements.h"
 
 namespace angelia::engine::command {
 namespace {
@@ -18,11 +19,7 @@ Result<void> insert(const CallPtr& call) {
     ANGELIA_TRY_ASSIGN(statements.request.ordered, arguments.boolean("ordered", true));
     statements.request.writes.reserve(documents.size());
     for (std::size_t i = 0; i < documents.size(); ++i) {
-        ConditionalWrite write;
-        write.kind = WriteKind::Insert;
-        write.ns = ns;
-        write.document = bson::Document(documents[i]);
-        statements.request.writes.push_back(std::move(write));
+        statements.request.writes.push_back(make_insert(ns, documents[i]));
         statements.positions.push_back(i);
     }
     call->state().operations.insert.fetch_add(static_cast<std::int64_t>(documents.size()),

@@ -2,8 +2,7 @@
 #include "engine/command/commands.h"
 #include "engine/command/server_state.h"
 #include "engine/command/write_reply.h"
-
-#include <fmt/format.h>
+#include "engine/command/write_statements.h"
 
 namespace angelia::engine::command {
 namespace {
@@ -14,16 +13,6 @@ constexpr std::string_view kUpdateStatementFields[] = {
     "q", "u", "c", "upsert", "multi", "collation", "arrayFilters", "hint", "upsertSupplied"};
 constexpr std::string_view kUpdateUnsupported[] = {"let"};
 constexpr std::string_view kUpdateStatementUnsupported[] = {"c"};
-
-/// The parts of one update statement, still as bytes.
-struct UpdateStatement {
-    bson::DocumentView filter;
-    bson::ValueView update;
-    std::optional<bson::DocumentView> array_filters;
-    bson::ValueView hint;
-    bool multi = false;
-    bool upsert = false;
-};
 
 Result<UpdateStatement> read_update_statement(bson::DocumentView document) {
     const Arguments arguments("update.updates", document);
@@ -43,23 +32,6 @@ Result<UpdateStatement> read_update_statement(bson::DocumentView document) {
     return s;
 }
 
-Result<ConditionalWrite> parse_update_statement(const Namespace& ns, const UpdateStatement& s) {
-    ConditionalWrite write;
-    write.kind = WriteKind::Update;
-    write.ns = ns;
-    ANGELIA_TRY_ASSIGN(auto filter, query::Matcher::parse(s.filter));
-    ANGELIA_TRY_ASSIGN(
-        auto update,
-        query::Update::parse(
-            s.update, {.array_filters = s.array_filters, .multi = s.multi, .upsert = s.upsert}));
-    write.filter = std::make_shared<const query::Matcher>(std::move(filter));
-    write.update = std::make_shared<const query::Update>(std::move(update));
-    write.hint = bson::Value(s.hint);
-    write.multi = s.multi;
-    write.upsert = s.upsert;
-    return write;
-}
-
 Result<void> update(const CallPtr& call) {
     const Arguments arguments("update", call->body());
     ANGELIA_TRY_ASSIGN(const auto ns, call->collection());
@@ -76,7 +48,7 @@ Result<void> update(const CallPtr& call) {
     StatementList statements;
     ANGELIA_TRY_ASSIGN(statements.request.ordered, arguments.boolean("ordered", true));
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        auto write = parse_update_statement(ns, parts[i]);
+        auto write = make_write(ns, parts[i]);
         if (!write) {
             if (!statements.add_error(i, std::move(write).error())) break;
             continue;
