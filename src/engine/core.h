@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/catalog/catalog.h"
+#include "engine/session/intents.h"
 #include "engine/session/retry_table.h"
 
 #include <atomic>
@@ -16,6 +17,7 @@ struct EngineCounters {
     std::atomic<std::int64_t> inserted{0}, updated{0}, deleted{0}, duplicate_keys{0},
         retried_statements{0};
     std::atomic<std::int64_t> outside_searches{0}, searches_repeated{0};
+    std::atomic<std::int64_t> parked{0};  ///< writes that had to wait for a transaction
     std::atomic<std::int64_t> ttl_passes{0}, ttl_deleted{0}, ttl_failures{0};
     std::atomic<std::int64_t> documents_examined{0};
 };
@@ -32,12 +34,14 @@ struct Core {
     EngineCounters counters;
     RuntimeSettings settings;
     std::atomic<bool> closing{false};
+    std::atomic<std::size_t> transaction_bytes{0};  ///< changes of all open transactions
     /// Surrounds every apply section together with what must be published in the same order
     /// (ApplyScope takes it). Lock order: this one, then those of the storage. Held while a change
     /// is evaluated and committed, never while waiting for the disk to sync.
     std::mutex apply_mutex;
     // -- guarded by apply_mutex
     RetryTable retries;
+    IntentTable intents;
 
     const Clock& clock() const { return *options.storage.clock; }
     Result<void> check_open() const {

@@ -2,8 +2,6 @@
 #include "engine/engine_impl.h"
 
 #include "engine/collection/apply_scope.h"
-#include "engine/write/write_run.h"
-
 #include <algorithm>
 #include <thread>
 
@@ -29,6 +27,8 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options) {
 EngineImpl::EngineImpl(EngineOptions options)
     : core_(std::move(options)),
       cursors_(core_),
+      sessions_(core_),
+      snapshots_(core_),
       ttl_(core_),
       timers_({"engine-timers", kTimerTasksMax}),
       upkeep_({"engine-upkeep", 0}),
@@ -48,8 +48,11 @@ Result<void> EngineImpl::start() {
     ANGELIA_TRY(timers_.start());
     ANGELIA_TRY(upkeep_.start());
     ANGELIA_TRY(workers_.start());
+    core_.intents.start(workers_);
+    sessions_.set_on_end([this](const RetryKey& key) { cursors_.kill_transaction(key); });
     started_ = true;
     schedule_upkeep();
+    schedule_session_sweep();
     return {};
 }
 
@@ -61,7 +64,12 @@ Result<void> EngineImpl::close() {
     if (!core_.storage) return {};
     cursors_.close_all(Error(ErrorCode::ShutdownInProgress, "the engine is shutting down"));
     if (streams_) streams_->shutdown();
+    sessions_.end_sessions([](bson::DocumentView) { return true; });
     if (started_) {
+        {
+            std::lock_guard apply(core_.apply_mutex);
+            core_.intents.shut_down();
+        }
         upkeep_.stop(StopMode::Drop);
         timers_.stop(StopMode::Drop);
         workers_.stop(StopMode::Drain);
@@ -70,13 +78,34 @@ Result<void> EngineImpl::close() {
 }
 
 void EngineImpl::write(WriteRequest request, WriteDone done) {
-    WriteRun run(core_, std::move(request));
-    if (auto result = run.run(); !result) return done(std::move(result).error());
+    if (request.retry) {
+        if (auto number = sessions_.before_retryable_write(*request.retry); !number)
+            return done(std::move(number).error());
+    }
+    const auto deadline = request.deadline;
+    WriteRun first(core_, std::move(request));
+    auto result = first.run();
+    auto key = result ? std::nullopt : blocked_on(result.error());
+    if (!key) {
+        if (!result) return done(std::move(result).error());
+        return answer_write(first, done);
+    }
+    auto run = std::make_shared<WriteRun>(std::move(first));
+    auto work = std::make_shared<ParkedWork>(
+        core_, timers_, deadline, [run](WaiterId waiter) { return run->run(waiter); },
+        [this, run, done = std::move(done)](Result<void> finished) {
+            if (!finished) return done(std::move(finished).error());
+            answer_write(*run, done);
+        });
+    work->run_after(std::move(*key));
+}
+
+void EngineImpl::answer_write(WriteRun& run, const WriteDone& done) {
     WriteResult result;
     result.outcomes = run.take_outcomes();
     result.operation_time = run.position().time;
     if (!run.wait_durable()) return done(std::move(result));
-    answer_durable(run.position(), std::move(result), std::move(done));
+    answer_durable(run.position(), std::move(result), done);
 }
 
 void EngineImpl::set_ttl_interval(milliseconds interval) {
@@ -136,6 +165,20 @@ bson::Document EngineImpl::status() const {
         .add("retriedStatements", c.retried_statements.load())
         .add("outsideSearches", c.outside_searches.load());
     b.add("searchesRepeated", c.searches_repeated.load()).close();
+    const auto t = sessions_.counts();
+    b.open("transactions")
+        .add("currentOpen", t.open)
+        .add("currentActive", t.active)
+        .add("currentInactive", t.open - t.active);
+    b.add("totalStarted", t.started)
+        .add("totalCommitted", t.committed)
+        .add("totalAborted", t.aborted)
+        .add("retriedCommitsCount", t.retried_commits);
+    b.add("bytes", static_cast<std::int64_t>(core_.transaction_bytes.load()))
+        .add("waitedWrites", c.parked.load())
+        .add("waiting", static_cast<std::int64_t>(core_.intents.parked()))
+        .close();
+    b.open("sessions").add("open", t.sessions).close();
     b.open("ttl")
         .add("passes", c.ttl_passes.load())
         .add("deletedDocuments", c.ttl_deleted.load())

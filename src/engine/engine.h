@@ -29,6 +29,10 @@ class Executor;
 namespace angelia::engine {
 
 class ChangeStream;
+/// The use of an open transaction for one statement (session/session_table.h); held while the
+/// statement runs.
+class TransactionStatement;
+using StatementPtr = std::shared_ptr<TransactionStatement>;  ///< shared by who asks and who runs it
 
 struct Namespace {
     std::string db;
@@ -39,6 +43,16 @@ struct Namespace {
 /// Errors: InvalidNamespace (contract 1.7: lengths, characters).
 Result<void> check_namespace(const Namespace& ns);
 
+/// Faults that tests plant, to see that they are found (tests/transactions).
+enum class TransactionMutant : std::uint8_t {
+    None,
+    NoConflictCheck,
+    LateSnapshot,
+    IntentsFreedEarly,
+    IndexChangesIgnored,
+    CommitInTwoBatches,
+};
+
 struct EngineOptions {
     storage::Options storage;
     milliseconds ttl_interval{1000};  ///< pause between passes of the TTL monitor
@@ -47,6 +61,8 @@ struct EngineOptions {
         100};  ///< a scan that takes so long to the next key remembers the gap; 0 (tests): always
     std::string replica_set_name = "rs0";
     bool enable_test_commands = false;
+    // -- for tests
+    TransactionMutant transaction_mutant = TransactionMutant::None;
 };
 
 // ---- writes
@@ -105,6 +121,8 @@ struct WriteRequest {
     /// before it is committed. An error undoes the statement and is its outcome. Runs inside the
     /// apply section: takes no lock of the engine, waits for nothing.
     std::function<std::optional<Error>()> before_commit;
+    StatementPtr statement;  ///< within a transaction; `retry`, `atomic` and `ordered` mean nothing
+                             ///< then: the first error ends the transaction
 };
 
 struct WriteResult {
@@ -120,6 +138,13 @@ using Done = std::function<void(Result<bson::Timestamp>)>;
 
 // ---- reads
 
+/// readConcern "snapshot" outside of a transaction (contract 6.4): the state of one moment, which
+/// the reply names and which may be asked for again for a while.
+struct SnapshotRead {
+    bool wanted = false;
+    std::optional<bson::Timestamp> at;  ///< a time that an earlier reply named; none = now
+};
+
 struct FindSpec {
     Namespace ns;
     bson::Document filter, projection, sort;
@@ -131,6 +156,8 @@ struct FindSpec {
     bool no_cursor_timeout = false;
     bson::Document lsid;  ///< session the cursor belongs to; empty = none
     SteadyTime deadline = SteadyTime::max();
+    StatementPtr statement;  ///< within a transaction
+    SnapshotRead snapshot;
 };
 
 struct CursorBatch {
@@ -139,6 +166,7 @@ struct CursorBatch {
     std::vector<bson::Document>
         documents;  ///< at most 16 MiB together, at least one if there is one
     std::optional<bson::Document> post_batch_resume_token;  ///< change streams
+    std::optional<bson::Timestamp> at_cluster_time;         ///< snapshot reads
     bson::Timestamp operation_time;
 };
 
@@ -149,6 +177,8 @@ struct AggregateSpec {
     bson::Value hint;
     bson::Document lsid;
     SteadyTime deadline = SteadyTime::max();
+    StatementPtr statement;
+    SnapshotRead snapshot;
 };
 
 struct GetMoreSpec {
@@ -161,6 +191,7 @@ struct GetMoreSpec {
     /// For tests of resuming: asked once the cursor is found and belongs to the caller. An error
     /// ends the cursor, unless it is a change stream's, and is the answer.
     std::function<std::optional<Error>(bool change_stream)> after_checkout;
+    StatementPtr statement{};  ///< within a transaction, which must be the cursor's
 };
 
 /// Documents that are there already, handed out as a cursor does.
@@ -249,12 +280,27 @@ class Engine {
     virtual KilledCursors kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) = 0;
     /// A cursor over `documents`; the first batch comes at once.
     virtual Result<CursorBatch> open_result_cursor(ResultCursorSpec spec) = 0;
-    /// Kills the cursors of a session (endSessions, or its time is over). Its retry record stays
-    /// until it is swept.
+    /// Kills the cursors of a session and aborts its transaction (endSessions, or its time is
+    /// over). Its retry record stays until it is swept.
     virtual void end_session(bson::DocumentView lsid) = 0;
     /// The same for every session that `chosen` picks; called with the ids of sessions that own
     /// something.
     virtual void kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) = 0;
+    /// The session is still used.
+    virtual void refresh_session(bson::DocumentView lsid) = 0;
+
+    // -- transactions (contract 6.2). Errors: session/session_table.h
+    /// The use of a transaction for one statement; `start` opens it, on the newest durable state or
+    /// on that of a moment which a snapshot read named. Any error of a statement ends the
+    /// transaction: call fail() on it then.
+    virtual Result<StatementPtr> begin_statement(const RetryKey& key, bool start,
+                                                 std::optional<bson::Timestamp> at = {}) = 0;
+    /// `done` with the time of the commit, once it is durable. May be called again.
+    virtual void commit_transaction(const RetryKey& key, Done done) = 0;
+    virtual Result<void> abort_transaction(const RetryKey& key) = 0;
+    /// `create` inside a transaction.
+    virtual Result<void> create_collection_in(const StatementPtr& statement, const Namespace& ns,
+                                              bson::Document options) = 0;
 
     // -- change streams
     /// For in-process readers: no cursor id, no wire. See changes/change_stream.h.
@@ -266,16 +312,16 @@ class Engine {
 
     // -- collections and indexes
     virtual void create_collection(const Namespace& ns, bson::Document options,
-                                   Done done) = 0;  ///< NamespaceExists
+                                   Done done, SteadyTime deadline = SteadyTime::max()) = 0;  ///< NamespaceExists
     virtual void drop_collection(const Namespace& ns,
                                  std::function<void(Result<std::int32_t>)>
-                                     done) = 0;  ///< number of indexes it had; NamespaceNotFound
-    virtual void drop_database(const std::string& db, Done done) = 0;
+                                     done, SteadyTime deadline = SteadyTime::max()) = 0;  ///< number of indexes it had; NamespaceNotFound
+    virtual void drop_database(const std::string& db, Done done, SteadyTime deadline = SteadyTime::max()) = 0;
     virtual void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
-                                std::function<void(Result<IndexBuild>)> done) = 0;
+                                std::function<void(Result<IndexBuild>)> done, SteadyTime deadline = SteadyTime::max()) = 0;
     /// `which`: a name, a key pattern, "*", or an array of names.
     virtual void drop_indexes(const Namespace& ns, bson::Value which,
-                              std::function<void(Result<std::int32_t>)> done) = 0;
+                              std::function<void(Result<std::int32_t>)> done, SteadyTime deadline = SteadyTime::max()) = 0;
     virtual std::vector<std::string> list_databases() = 0;
     virtual std::vector<CollectionInfo> list_collections(const std::string& db) = 0;
     virtual Result<CollectionStats> collection_stats(
@@ -301,6 +347,9 @@ class Engine {
     virtual Result<std::int64_t> run_ttl_pass() = 0;
     /// Pause between passes of the TTL monitor; set_ holds from now on, also for a pass that is
     /// waiting.
+    /// Aborts transactions that are open too long and forgets idle sessions; runs every second by
+    /// itself.
+    virtual void sweep_sessions() = 0;
     virtual milliseconds ttl_interval() const = 0;
     virtual void set_ttl_interval(milliseconds interval) = 0;
     /// Engine counters for serverStatus: cursors, streams, ttl, write path.

@@ -24,44 +24,76 @@ void EngineImpl::compact_later(storage::Family family, std::string prefix) {
     });
 }
 
-void EngineImpl::create_collection(const Namespace& ns, bson::Document options, Done done) {
-    auto made = engine::create_collection(core_, ns, options);
-    if (!made) return done(std::move(made).error());
-    answer_durable<bson::Timestamp>(made->position, made->position.time, std::move(done));
+void EngineImpl::create_collection(const Namespace& ns, bson::Document options, Done done,
+                                   SteadyTime deadline) {
+    auto shared = std::make_shared<bson::Document>(std::move(options));
+    run_ddl<bool>(
+        deadline,
+        [this, ns, shared](WaiterId waiter) {
+            return engine::create_collection(core_, ns, *shared, waiter);
+        },
+        [this, done = std::move(done)](Result<Committed<bool>> made) {
+            if (!made) return done(std::move(made).error());
+            answer_durable<bson::Timestamp>(made->position, made->position.time, done);
+        });
 }
 
 void EngineImpl::drop_collection(const Namespace& ns,
-                                 std::function<void(Result<std::int32_t>)> done) {
+                                 std::function<void(Result<std::int32_t>)> done,
+                                 SteadyTime deadline) {
     auto collection = core_.catalog.find(ns);
-    auto dropped = engine::drop_collection(core_, ns);
-    if (!dropped) return done(std::move(dropped).error());
-    if (collection && collection->live->count.load() >= kCompactDocumentsMin) {
-        compact_later(storage::Family::Records, storage::record_prefix(collection->id));
-        for (const auto& index : collection->indexes)
-            compact_later(storage::Family::Indexes, storage::index_prefix(index->id));
-    }
-    answer_durable<std::int32_t>(dropped->position, dropped->value, std::move(done));
+    run_ddl<std::int32_t>(
+        deadline,
+        [this, ns](WaiterId waiter) { return engine::drop_collection(core_, ns, waiter); },
+        [this, collection, done = std::move(done)](Result<Committed<std::int32_t>> dropped) {
+            if (!dropped) return done(std::move(dropped).error());
+            if (collection && collection->live->count.load() >= kCompactDocumentsMin) {
+                compact_later(storage::Family::Records, storage::record_prefix(collection->id));
+                for (const auto& index : collection->indexes)
+                    compact_later(storage::Family::Indexes, storage::index_prefix(index->id));
+            }
+            answer_durable<std::int32_t>(dropped->position, dropped->value, done);
+        });
 }
 
-void EngineImpl::drop_database(const std::string& db, Done done) {
-    auto dropped = engine::drop_database(core_, db);
-    if (!dropped) return done(std::move(dropped).error());
-    answer_durable<bson::Timestamp>(dropped->position, dropped->position.time, std::move(done));
+void EngineImpl::drop_database(const std::string& db, Done done, SteadyTime deadline) {
+    run_ddl<bool>(
+        deadline, [this, db](WaiterId waiter) { return engine::drop_database(core_, db, waiter); },
+        [this, done = std::move(done)](Result<Committed<bool>> dropped) {
+            if (!dropped) return done(std::move(dropped).error());
+            answer_durable<bson::Timestamp>(dropped->position, dropped->position.time, done);
+        });
 }
 
 void EngineImpl::create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
-                                std::function<void(Result<IndexBuild>)> done) {
-    auto built = engine::create_indexes(core_, ns, specs);
-    if (!built) return done(std::move(built).error());
-    built->value.operation_time = built->position.time;
-    answer_durable<IndexBuild>(built->position, built->value, std::move(done));
+                                std::function<void(Result<IndexBuild>)> done,
+                                SteadyTime deadline) {
+    auto shared = std::make_shared<std::vector<IndexSpec>>(std::move(specs));
+    run_ddl<IndexBuild>(
+        deadline,
+        [this, ns, shared](WaiterId waiter) {
+            return engine::create_indexes(core_, ns, *shared, waiter);
+        },
+        [this, done = std::move(done)](Result<Committed<IndexBuild>> built) {
+            if (!built) return done(std::move(built).error());
+            built->value.operation_time = built->position.time;
+            answer_durable<IndexBuild>(built->position, built->value, done);
+        });
 }
 
 void EngineImpl::drop_indexes(const Namespace& ns, bson::Value which,
-                              std::function<void(Result<std::int32_t>)> done) {
-    auto dropped = engine::drop_indexes(core_, ns, which.view());
-    if (!dropped) return done(std::move(dropped).error());
-    answer_durable<std::int32_t>(dropped->position, dropped->value, std::move(done));
+                              std::function<void(Result<std::int32_t>)> done,
+                              SteadyTime deadline) {
+    auto shared = std::make_shared<bson::Value>(std::move(which));
+    run_ddl<std::int32_t>(
+        deadline,
+        [this, ns, shared](WaiterId waiter) {
+            return engine::drop_indexes(core_, ns, shared->view(), waiter);
+        },
+        [this, done = std::move(done)](Result<Committed<std::int32_t>> dropped) {
+            if (!dropped) return done(std::move(dropped).error());
+            answer_durable<std::int32_t>(dropped->position, dropped->value, done);
+        });
 }
 
 std::vector<std::string> EngineImpl::list_databases() { return core_.catalog.view()->databases(); }

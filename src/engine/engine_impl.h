@@ -5,7 +5,12 @@
 #include "engine/changes/change_streams.h"
 #include "engine/core.h"
 #include "engine/cursor/cursor.h"
+#include "engine/catalog/ddl.h"
+#include "engine/session/session_table.h"
+#include "engine/session/snapshot_history.h"
+#include "engine/write/parked_work.h"
 #include "engine/write/ttl_monitor.h"
+#include "engine/write/write_run.h"
 
 #include <angelia/base/threads.h>
 
@@ -28,19 +33,27 @@ class EngineImpl final : public Engine {
     Result<CursorBatch> open_result_cursor(ResultCursorSpec spec) override;
     void end_session(bson::DocumentView lsid) override;
     void kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) override;
+    void refresh_session(bson::DocumentView lsid) override { sessions_.touch(lsid); }
+
+    Result<StatementPtr> begin_statement(const RetryKey& key, bool start,
+                                         std::optional<bson::Timestamp> at) override;
+    void commit_transaction(const RetryKey& key, Done done) override;
+    Result<void> abort_transaction(const RetryKey& key) override;
+    Result<void> create_collection_in(const StatementPtr& statement, const Namespace& ns,
+                                      bson::Document options) override;
 
     Result<std::shared_ptr<ChangeStream>> watch(const WatchSpec& spec) override;
     Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size,
                                                   bson::Document lsid) override;
 
-    void create_collection(const Namespace& ns, bson::Document options, Done done) override;
+    void create_collection(const Namespace& ns, bson::Document options, Done done, SteadyTime deadline) override;
     void drop_collection(const Namespace& ns,
-                         std::function<void(Result<std::int32_t>)> done) override;
-    void drop_database(const std::string& db, Done done) override;
+                         std::function<void(Result<std::int32_t>)> done, SteadyTime deadline) override;
+    void drop_database(const std::string& db, Done done, SteadyTime deadline) override;
     void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
-                        std::function<void(Result<IndexBuild>)> done) override;
+                        std::function<void(Result<IndexBuild>)> done, SteadyTime deadline) override;
     void drop_indexes(const Namespace& ns, bson::Value which,
-                      std::function<void(Result<std::int32_t>)> done) override;
+                      std::function<void(Result<std::int32_t>)> done, SteadyTime deadline) override;
     std::vector<std::string> list_databases() override;
     std::vector<CollectionInfo> list_collections(const std::string& db) override;
     Result<CollectionStats> collection_stats(const Namespace& ns) override;
@@ -55,12 +68,34 @@ class EngineImpl final : public Engine {
     Executor& timers() override { return timers_; }
     Executor& workers() override { return workers_; }
     Result<std::int64_t> run_ttl_pass() override { return ttl_.run_pass(); }
+    void sweep_sessions() override;
     milliseconds ttl_interval() const override { return milliseconds(ttl_interval_ms_.load()); }
     void set_ttl_interval(milliseconds interval) override;
     bson::Document status() const override;
 
   private:
     class StreamWait;
+
+    /// Runs a change of the catalog, which may have to wait for a transaction, and hands its result
+    /// to `done`.
+    template <class T>
+    void run_ddl(SteadyTime deadline, std::function<Result<Committed<T>>(WaiterId)> attempt,
+                 std::function<void(Result<Committed<T>>)> done) {
+        auto result = std::make_shared<std::optional<Committed<T>>>();
+        auto work = std::make_shared<ParkedWork>(
+            core_, timers_, deadline,
+            [result, attempt = std::move(attempt)](WaiterId waiter) -> Result<void> {
+                ANGELIA_TRY_ASSIGN(*result, attempt(waiter));
+                return {};
+            },
+            [result, done = std::move(done)](Result<void> finished) {
+                if (!finished) return done(std::move(finished).error());
+                done(std::move(**result));
+            });
+        work->run();
+    }
+    void answer_write(WriteRun& run, const WriteDone& done);
+    void schedule_session_sweep();
 
     /// Answers with `value` once `position` is durable, or with the error that stopped the store.
     template <class T>
@@ -75,6 +110,8 @@ class EngineImpl final : public Engine {
                 done(std::move(*shared));
         });
     }
+    /// What a read of this kind sees; nothing: the newest state, batch by batch.
+    Result<PinnedViewPtr> pinned_view(const StatementPtr& statement, const SnapshotRead& snapshot);
     Result<CursorBatch> first_batch(CursorPtr cursor, std::int64_t batch_size, bool single_batch);
     void get_more_stream(CursorPtr cursor, const GetMoreSpec& spec,
                          std::function<void(Result<CursorBatch>)> done);
@@ -85,6 +122,8 @@ class EngineImpl final : public Engine {
 
     Core core_;
     CursorRegistry cursors_;
+    SessionTable sessions_;
+    SnapshotHistory snapshots_;
     TtlMonitor ttl_;
     std::unique_ptr<ChangeStreams> streams_;
     SerialExecutor timers_;

@@ -40,6 +40,11 @@ DocumentSource source_of(std::shared_ptr<QuerySource> query, aggregation::Source
     return source;
 }
 
+std::optional<std::int64_t> number_of(const StatementPtr& statement) {
+    if (!statement) return std::nullopt;
+    return statement->transaction().key().txn_number;
+}
+
 Result<void> check_not_negative(std::string_view name, std::int64_t value) {
     if (value >= 0) return {};
     return Error(ErrorCode::Location51024,
@@ -52,6 +57,7 @@ Result<CursorBatch> EngineImpl::first_batch(CursorPtr cursor, std::int64_t batch
                                             bool single_batch) {
     CursorBatch reply;
     reply.ns = cursor->shown_ns;
+    reply.at_cluster_time = cursor->at_cluster_time;
     ANGELIA_TRY_ASSIGN(auto batch, fill_batch(*cursor, batch_size));
     reply.documents = std::move(batch.documents);
     if (!batch.exhausted && !single_batch) {
@@ -77,11 +83,15 @@ Result<CursorBatch> EngineImpl::find(const FindSpec& spec) {
     parts.hint = spec.hint;
     parts.skip = spec.skip;
     parts.limit = spec.limit;
+    ANGELIA_TRY_ASSIGN(parts.pinned, pinned_view(spec.statement, spec.snapshot));
+    const auto at = parts.pinned ? parts.pinned->time() : std::nullopt;
     ANGELIA_TRY_ASSIGN(auto query, QuerySource::open(core_, std::move(parts), spec.deadline));
     auto cursor = std::make_shared<Cursor>();
     cursor->ns = spec.ns;
     cursor->shown_ns = spec.ns.full();
     cursor->lsid = spec.lsid.copy();
+    cursor->at_cluster_time = at;
+    cursor->txn_number = number_of(spec.statement);
     cursor->no_timeout = spec.no_cursor_timeout;
     cursor->source = source_of(std::move(query), std::move(projection));
     return first_batch(std::move(cursor), spec.batch_size, spec.single_batch);
@@ -113,12 +123,16 @@ Result<CursorBatch> EngineImpl::aggregate(const AggregateSpec& spec) {
         ANGELIA_TRY_ASSIGN(parts.sort, query::SortSpec::parse(*sort));
         ++skip_stages;
     }
+    ANGELIA_TRY_ASSIGN(parts.pinned, pinned_view(spec.statement, spec.snapshot));
+    const auto at = parts.pinned ? parts.pinned->time() : std::nullopt;
     ANGELIA_TRY_ASSIGN(auto query, QuerySource::open(core_, std::move(parts), spec.deadline));
     auto stages = pipeline.run([query] { return query->next(); }, skip_stages);
     auto cursor = std::make_shared<Cursor>();
     cursor->ns = spec.ns;
     cursor->shown_ns = spec.ns.full();
     cursor->lsid = spec.lsid.copy();
+    cursor->at_cluster_time = at;
+    cursor->txn_number = number_of(spec.statement);
     cursor->source = source_of(std::move(query), std::move(stages));
     return first_batch(std::move(cursor), spec.batch_size, false);
 }
@@ -165,6 +179,7 @@ void EngineImpl::get_more(const GetMoreSpec& spec, std::function<void(Result<Cur
     if (cursor->stream) return get_more_stream(std::move(cursor), spec, std::move(done));
     CursorBatch reply;
     reply.ns = cursor->shown_ns;
+    reply.at_cluster_time = cursor->at_cluster_time;
     auto batch = fill_batch(*cursor, spec.batch_size > 0 ? spec.batch_size : -1);
     const bool alive = cursors_.check_in(cursor);
     if (!batch) {
@@ -201,14 +216,6 @@ Result<CursorBatch> EngineImpl::open_result_cursor(ResultCursorSpec spec) {
     cursor->source.finished = [list] { return list->at == list->documents.size(); };
     cursor->source.set_deadline = [](SteadyTime) {};
     return first_batch(std::move(cursor), spec.batch_size, false);
-}
-
-void EngineImpl::end_session(bson::DocumentView lsid) {
-    kill_sessions([lsid](bson::DocumentView other) { return other.identical(lsid); });
-}
-
-void EngineImpl::kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) {
-    cursors_.kill_sessions(chosen);
 }
 
 KilledCursors EngineImpl::kill_cursors(const Namespace& ns, std::span<const std::int64_t> ids) {

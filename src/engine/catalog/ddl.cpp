@@ -80,31 +80,34 @@ Result<std::vector<std::size_t>> select_indexes(const Collection& collection,
 }  // namespace
 
 Result<Committed<bool>> create_collection(Core& core, const Namespace& ns,
-                                          const bson::Document& options) {
+                                          const bson::Document& options, WaiterId waiter) {
     ANGELIA_TRY(core.check_open());
     ANGELIA_TRY(check_namespace(ns));
-    ApplyScope scope(core);
+    ApplyScope scope(core, waiter);
     ANGELIA_TRY(scope.create_collection(ns, options));
     ANGELIA_TRY_ASSIGN(auto position, scope.commit(nullptr, {}));
     return Committed<bool>{true, position};
 }
 
-Result<Committed<std::int32_t>> drop_collection(Core& core, const Namespace& ns) {
+Result<Committed<std::int32_t>> drop_collection(Core& core, const Namespace& ns, WaiterId waiter) {
     ANGELIA_TRY(core.check_open());
-    ApplyScope scope(core);
+    ApplyScope scope(core, waiter);
     auto collection = scope.collection(ns);
     if (!collection) return collection_missing(ns);
+    ANGELIA_TRY(scope.need_collection_free(*collection));
     scope.erase_collection(collection);
     log_drop(scope, *collection);
     ANGELIA_TRY_ASSIGN(auto position, scope.commit(nullptr, {}));
     return Committed<std::int32_t>{static_cast<std::int32_t>(collection->indexes.size()), position};
 }
 
-Result<Committed<bool>> drop_database(Core& core, const std::string& db) {
+Result<Committed<bool>> drop_database(Core& core, const std::string& db, WaiterId waiter) {
     ANGELIA_TRY(core.check_open());
-    ApplyScope scope(core);
+    ApplyScope scope(core, waiter);
     const auto collections = scope.view().in_database(db);
     if (collections.empty()) return Committed<bool>{false, core.storage->applied()};
+    for (const auto& collection : collections)
+        ANGELIA_TRY(scope.need_collection_free(*collection));
     for (const auto& collection : collections) {
         scope.erase_collection(collection);
         log_drop(scope, *collection);
@@ -115,7 +118,7 @@ Result<Committed<bool>> drop_database(Core& core, const std::string& db) {
 }
 
 Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns,
-                                             const std::vector<IndexSpec>& specs) {
+                                             const std::vector<IndexSpec>& specs, WaiterId waiter) {
     ANGELIA_TRY(check_namespace(ns));
     for (const auto& spec : specs) ANGELIA_TRY(check_index_spec(spec));
     // A large collection is read outside first; writers that come in between make that worthless,
@@ -128,7 +131,7 @@ Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns,
             ANGELIA_TRY_ASSIGN(built, build_outside(core, ns, specs));
         }
 
-        ApplyScope scope(core);
+        ApplyScope scope(core, waiter);
         IndexBuild build;
         auto collection = scope.collection(ns);
         if (!collection) {
@@ -142,6 +145,7 @@ Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns,
         if (fresh.empty() && !scope.changed())
             return Committed<IndexBuild>{build, core.storage->applied()};
         if (!fresh.empty()) {
+            ANGELIA_TRY(scope.need_collection_free(*collection));
             if (built && !built->holds_for(*collection)) {
                 if (attempt + 1 < kBuildsOutsideMax) continue;
                 built.reset();
@@ -160,14 +164,15 @@ Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns,
 }
 
 Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns,
-                                             bson::ValueView which) {
+                                             bson::ValueView which, WaiterId waiter) {
     ANGELIA_TRY(core.check_open());
-    ApplyScope scope(core);
+    ApplyScope scope(core, waiter);
     auto collection = scope.collection(ns);
     if (!collection) return collection_missing(ns);
     const auto before = static_cast<std::int32_t>(collection->indexes.size());
     ANGELIA_TRY_ASSIGN(auto selected, select_indexes(*collection, which));
     if (selected.empty()) return Committed<std::int32_t>{before, core.storage->applied()};
+    ANGELIA_TRY(scope.need_collection_free(*collection));
     auto changed = copy_collection(*collection);
     changed->indexes.clear();
     std::vector<IndexSpec> dropped;

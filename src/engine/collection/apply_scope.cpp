@@ -6,24 +6,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 namespace angelia::engine {
 
 namespace {
-
-Uuid random_uuid() {
-    static thread_local std::mt19937_64 generator{[] {
-        std::random_device device;
-        std::seed_seq seed{device(), device(), device(), device()};
-        return std::mt19937_64(seed);
-    }()};
-    Uuid uuid;
-    for (auto& byte : uuid) byte = static_cast<std::uint8_t>(generator());
-    uuid[6] = static_cast<std::uint8_t>((uuid[6] & 0x0F) | 0x40);  // RFC 4122, version 4
-    uuid[8] = static_cast<std::uint8_t>((uuid[8] & 0x3F) | 0x80);
-    return uuid;
-}
 
 CatalogViewPtr with_collection(const CatalogView& view, const CollectionPtr& collection) {
     auto next = std::make_shared<CatalogView>(view);
@@ -39,11 +25,11 @@ CatalogViewPtr without_collection(const CatalogView& view, const Namespace& ns) 
 
 }  // namespace
 
-ApplyScope::ApplyScope(Core& core)
-    : core_(core),
+ApplyScope::ApplyScope(Core& core, WaiterId waiter)
+    : WriteScope(core),
       lock_(core.apply_mutex),
       section_(core.storage->begin_apply()),
-      wall_{core.clock().system_millis()},
+      waiter_(waiter),
       base_view_(core.catalog.view()),
       view_(base_view_),
       early_view_(base_view_),
@@ -66,28 +52,23 @@ Result<CollectionPtr> ApplyScope::create_collection(const Namespace& ns,
         return Error(ErrorCode::NamespaceExists,
                      fmt::format("Collection {} already exists.", ns.full()));
     ANGELIA_TRY(view_->check_database_case(ns.db));
-    auto collection = std::make_shared<Collection>();
-    collection->ns = ns;
-    collection->id = next_id();
-    collection->uuid = random_uuid();
-    collection->options = options.copy();
-    collection->live = std::make_shared<LiveState>();
-    ANGELIA_TRY_ASSIGN(auto id_index, make_index(next_id(), id_index_spec(), false));
-    collection->indexes.push_back(std::move(id_index));
-    collection->index_generation = core_.catalog.next_generation();
-    refresh_index_infos(*collection);
-
+    ANGELIA_TRY(need_free(namespace_intent(ns)));
+    ANGELIA_TRY_ASSIGN(auto collection,
+                       make_collection(core_, ns, options, [this] { return next_id(); }));
     CollectionPtr made = std::move(collection);
+    adopt_collection(made);
+    log_command(ns.db, ns.collection, made->id, made->uuid, create_payload(*made));
+    return made;
+}
+
+void ApplyScope::adopt_collection(const CollectionPtr& made) {
+    // Its ids may have been given out long before this scope.
+    section_->put(storage::Family::Meta, catalog_next_id_key(), encode_u32(next_id_));
     view_ = with_collection(*view_, made);
     early_view_ = with_collection(*early_view_, made);
     catalog_dirty_.insert(made->id);
     pending(made);
     changed_ = true;
-    bson::Builder payload;
-    payload.add("create", ns.collection).add_all(options);
-    payload.add("idIndex", index_document(made->id_index().spec));
-    log_command(ns.db, ns.collection, made->id, made->uuid, payload.take());
-    return made;
 }
 
 void ApplyScope::replace_collection(std::shared_ptr<Collection> changed, bool after_commit) {
@@ -130,8 +111,12 @@ void ApplyScope::will_live(const std::shared_ptr<GapCache>& gaps, std::string_vi
         touched_gaps_.push_back(gaps);
 }
 
-storage::RecordId ApplyScope::allocate_record(const CollectionPtr& collection) {
-    return pending(collection).counters.next_record++;
+storage::RecordId ApplyScope::allocate_records(const CollectionPtr& collection,
+                                               std::uint64_t count) {
+    auto& next = pending(collection).counters.next_record;
+    const auto first = next;
+    next += count;
+    return first;
 }
 
 void ApplyScope::count(const CollectionPtr& collection, std::int64_t documents,
@@ -145,57 +130,61 @@ void ApplyScope::count(const CollectionPtr& collection, std::int64_t documents,
 void ApplyScope::mark_multikey(const CollectionPtr& collection, std::size_t index) {
     auto current = view_->find(collection->ns);
     if (current->indexes[index]->multikey) return;
-    auto changed = copy_collection(*current);
-    auto flagged = std::make_shared<Index>();
-    const Index& old = *current->indexes[index];
-    flagged->id = old.id;
-    flagged->spec = copy_spec(old.spec);
-    flagged->pattern = old.pattern;
-    flagged->partial = old.partial;
-    flagged->gaps = old.gaps;
-    flagged->multikey = true;
-    changed->indexes[index] = std::move(flagged);
-    refresh_index_infos(*changed);
-    replace_collection(std::move(changed), false);
+    replace_collection(with_multikey(*current, index), false);
 }
 
-void ApplyScope::append(std::shared_ptr<const std::string> entry) {
+Result<void> ApplyScope::need_free(std::string key) {
+    if (core_.intents.empty() || core_.intents.free_for(key, waiter_)) return {};
+    return blocked_error(std::move(key));
+}
+
+Result<void> ApplyScope::need_collection_free(const Collection& collection) {
+    return need_free(collection_intent(collection.id));
+}
+
+Result<void> ApplyScope::touch_record(const Collection& collection, storage::RecordId record) {
+    if (core_.intents.empty()) return {};
+    return need_free(record_intent(collection.id, record));
+}
+
+Result<void> ApplyScope::touch_unique(const Index& index, std::string_view encoded) {
+    if (core_.intents.empty()) return {};
+    return need_free(unique_intent(index.id, encoded));
+}
+
+void ApplyScope::put_record(const CollectionPtr& collection, storage::RecordId record,
+                            std::string_view document) {
+    const auto key = storage::record_key(collection->id, record);
+    will_live(std::shared_ptr<GapCache>(collection->live, &collection->live->record_gaps), key);
+    section_->put(storage::Family::Records, key, storage::record_value(stamp(), document));
+}
+
+void ApplyScope::erase_record(const CollectionPtr& collection, storage::RecordId record) {
+    section_->erase(storage::Family::Records, storage::record_key(collection->id, record));
+}
+
+void ApplyScope::put_index_entry(const Index& index, std::string_view encoded,
+                                 storage::RecordId record) {
+    const auto key = index_entry_key(index, encoded, record);
+    will_live(index.gaps, key);
+    section_->put(storage::Family::Indexes, key,
+                  index.spec.unique ? storage::encode_record_id(record) : std::string());
+}
+
+void ApplyScope::erase_index_entry(const Index& index, std::string_view encoded,
+                                   storage::RecordId record) {
+    section_->erase(storage::Family::Indexes, index_entry_key(index, encoded, record));
+}
+
+void ApplyScope::append(OplogFields& fields) { append_encoded(OplogEntry::encode(fields)); }
+
+void ApplyScope::append_encoded(std::shared_ptr<const std::string> entry) {
     changed_ = true;
     if (atomic_) {
         atomic_entries_.push_back(std::move(entry));
         return;
     }
     section_->append_oplog(section_->next_timestamp(), 0, std::move(entry));
-}
-
-void ApplyScope::log(OpKind kind, const Collection& collection, bson::ValueView id,
-                     bson::DocumentView payload, const RetryReference& retry) {
-    OplogFields fields;
-    fields.kind = kind;
-    fields.db = collection.ns.db;
-    fields.collection = collection.ns.collection;
-    fields.collection_id = collection.id;
-    fields.uuid = collection.uuid;
-    fields.id = id;
-    fields.payload = payload;
-    fields.wall = wall_;
-    fields.lsid = retry.lsid;
-    fields.txn_number = retry.txn_number;
-    fields.stmt_id = retry.stmt_id;
-    append(OplogEntry::encode(fields));
-}
-
-void ApplyScope::log_command(const std::string& db, const std::string& collection, std::uint32_t id,
-                             const Uuid& uuid, bson::DocumentView payload) {
-    OplogFields fields;
-    fields.kind = OpKind::Command;
-    fields.db = db;
-    fields.collection = collection;
-    fields.collection_id = id;
-    fields.uuid = uuid;
-    fields.payload = payload;
-    fields.wall = wall_;
-    append(OplogEntry::encode(fields));
 }
 
 std::unique_ptr<ApplyScope::Mark> ApplyScope::mark() {

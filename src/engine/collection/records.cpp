@@ -9,27 +9,14 @@ namespace angelia::engine {
 
 namespace {
 
-std::string index_entry_key(const Index& index, std::string_view encoded,
-                            storage::RecordId record) {
-    return index.spec.unique ? storage::unique_entry(index.id, encoded)
-                             : storage::index_entry(index.id, encoded, record);
-}
-
-void put_index_entry(ApplyScope& scope, const Index& index, std::string_view encoded,
-                     storage::RecordId record) {
-    const auto key = index_entry_key(index, encoded, record);
-    scope.will_live(index.gaps, key);
-    scope.section().put(storage::Family::Indexes, key,
-                        index.spec.unique ? storage::encode_record_id(record) : std::string());
-}
-
-Result<void> check_unique(ApplyScope& scope, const Collection& collection, const Index& index,
+Result<void> check_unique(WriteScope& scope, const Collection& collection, const Index& index,
                           bson::DocumentView document, std::string_view encoded,
                           storage::RecordId own) {
     if (!index.spec.unique) return {};
+    ANGELIA_TRY(scope.touch_unique(index, encoded));
     std::string value;
     ANGELIA_TRY_ASSIGN(bool taken,
-                       scope.section().get(storage::Family::Indexes,
+                       scope.reader().get(storage::Family::Indexes,
                                            storage::unique_entry(index.id, encoded), value));
     if (taken && storage::decode_record_id(value) != own)
         return duplicate_key_error(collection, index, document, encoded);
@@ -116,9 +103,10 @@ Result<std::optional<storage::RecordId>> find_record_by_id(const storage::Reader
     return record;
 }
 
-Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Document& document,
-                           PreparedKeys* keys, const ApplyScope::RetryReference& retry) {
+Result<void> insert_record(WriteScope& scope, const Namespace& ns, bson::Document& document,
+                           PreparedKeys* keys, const WriteScope::RetryReference& retry) {
     auto collection = scope.collection(ns);
+    ANGELIA_TRY(scope.touch_collection(*collection));
     if (query::has_empty_timestamp(document)) {
         document = query::fill_empty_timestamps(document, [&] { return scope.stamp(); });
         keys = nullptr;
@@ -135,14 +123,10 @@ Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Documen
                 check_unique(scope, *collection, *collection->indexes[i], document, key, 0));
 
     const auto record = scope.allocate_record(collection);
-    const auto record_key = storage::record_key(collection->id, record);
-    scope.will_live(std::shared_ptr<GapCache>(collection->live, &collection->live->record_gaps),
-                    record_key);
-    scope.section().put(storage::Family::Records, record_key,
-                        storage::record_value(scope.stamp(), document.bytes()));
+    scope.put_record(collection, record, document.bytes());
     for (std::size_t i = 0; i < all.size(); ++i) {
         for (const auto& key : all[i].keys)
-            put_index_entry(scope, *collection->indexes[i], key, record);
+            scope.put_index_entry(*collection->indexes[i], key, record);
         if (all[i].multikey && !collection->indexes[i]->multikey)
             scope.mark_multikey(collection, i);
     }
@@ -151,11 +135,13 @@ Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Documen
     return {};
 }
 
-Result<void> replace_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record,
+Result<void> replace_record(WriteScope& scope, const Namespace& ns, storage::RecordId record,
                             bson::DocumentView before, bson::Document& after,
                             const query::UpdateDescription* description,
-                            const ApplyScope::RetryReference& retry) {
+                            const WriteScope::RetryReference& retry) {
     auto collection = scope.collection(ns);
+    ANGELIA_TRY(scope.touch_collection(*collection));
+    ANGELIA_TRY(scope.touch_record(*collection, record));
     if (!description && query::has_empty_timestamp(after))
         after = query::fill_empty_timestamps(after, [&] { return scope.stamp(); });
     for (std::size_t i = 0; i < collection->indexes.size(); ++i) {
@@ -170,13 +156,14 @@ Result<void> replace_record(ApplyScope& scope, const Namespace& ns, storage::Rec
                             old_keys.keys.end(), std::back_inserter(added));
         for (const auto& key : added)
             ANGELIA_TRY(check_unique(scope, *collection, index, after, key, record));
-        for (const auto& key : gone)
-            scope.section().erase(storage::Family::Indexes, index_entry_key(index, key, record));
-        for (const auto& key : added) put_index_entry(scope, index, key, record);
+        for (const auto& key : gone) {
+            if (index.spec.unique) ANGELIA_TRY(scope.touch_unique(index, key));
+            scope.erase_index_entry(index, key, record);
+        }
+        for (const auto& key : added) scope.put_index_entry(index, key, record);
         if (new_keys.multikey && !index.multikey) scope.mark_multikey(collection, i);
     }
-    scope.section().put(storage::Family::Records, storage::record_key(collection->id, record),
-                        storage::record_value(scope.stamp(), after.bytes()));
+    scope.put_record(collection, record, after.bytes());
     scope.count(collection, 0,
                 static_cast<std::int64_t>(after.size_bytes()) -
                     static_cast<std::int64_t>(before.size_bytes()));
@@ -188,15 +175,20 @@ Result<void> replace_record(ApplyScope& scope, const Namespace& ns, storage::Rec
     return {};
 }
 
-Result<void> remove_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record,
-                           bson::DocumentView before, const ApplyScope::RetryReference& retry) {
+Result<void> remove_record(WriteScope& scope, const Namespace& ns, storage::RecordId record,
+                           bson::DocumentView before, const WriteScope::RetryReference& retry) {
     auto collection = scope.collection(ns);
+    ANGELIA_TRY(scope.touch_collection(*collection));
+    ANGELIA_TRY(scope.touch_record(*collection, record));
     ANGELIA_TRY_ASSIGN(auto all, keys_of_document(*collection, before));
-    for (std::size_t i = 0; i < all.size(); ++i)
-        for (const auto& key : all[i].keys)
-            scope.section().erase(storage::Family::Indexes,
-                                  index_entry_key(*collection->indexes[i], key, record));
-    scope.section().erase(storage::Family::Records, storage::record_key(collection->id, record));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const Index& index = *collection->indexes[i];
+        for (const auto& key : all[i].keys) {
+            if (index.spec.unique) ANGELIA_TRY(scope.touch_unique(index, key));
+            scope.erase_index_entry(index, key, record);
+        }
+    }
+    scope.erase_record(collection, record);
     scope.count(collection, -1, -static_cast<std::int64_t>(before.size_bytes()));
     scope.log(OpKind::Delete, *collection, before["_id"], bson::DocumentView(), retry);
     return {};

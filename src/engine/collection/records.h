@@ -2,7 +2,7 @@
 // oplog entry.
 #pragma once
 
-#include "engine/collection/apply_scope.h"
+#include "engine/collection/write_scope.h"
 
 namespace angelia::engine {
 
@@ -43,14 +43,14 @@ struct PreparedKeys {
 /// Errors of the three: DuplicateKey, CannotIndexParallelArrays, those of the reader. On an error
 /// part of the change may stand in the section: roll back. `document` is changed when empty
 /// Timestamps are filled.
-Result<void> insert_record(ApplyScope& scope, const Namespace& ns, bson::Document& document,
-                           PreparedKeys* keys, const ApplyScope::RetryReference& retry);
+Result<void> insert_record(WriteScope& scope, const Namespace& ns, bson::Document& document,
+                           PreparedKeys* keys, const WriteScope::RetryReference& retry);
 /// `description` is null for a replacement. Empty Timestamps of a replacement are filled.
-Result<void> replace_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record,
+Result<void> replace_record(WriteScope& scope, const Namespace& ns, storage::RecordId record,
                             bson::DocumentView before, bson::Document& after,
                             const query::UpdateDescription* description,
-                            const ApplyScope::RetryReference& retry);
-Result<void> remove_record(ApplyScope& scope, const Namespace& ns, storage::RecordId record,
-                           bson::DocumentView before, const ApplyScope::RetryReference& retry);
+                            const WriteScope::RetryReference& retry);
+Result<void> remove_record(WriteScope& scope, const Namespace& ns, storage::RecordId record,
+                           bson::DocumentView before, const WriteScope::RetryReference& retry);
 
 }  // namespace angelia::engine

@@ -95,6 +95,10 @@ Result<WatchSpec> parse_watch(const Call& call, const Aggregation& a, bson::Valu
 }
 
 Result<void> open_change_stream(Call& call, const Aggregation& a, bson::ValueView stage) {
+    if (call.generic().in_transaction)
+        return Error(ErrorCode::OperationNotSupportedInTransaction,
+                     "Operation not permitted in transaction :: caused by :: Aggregation stage "
+                     "$changeStream cannot run within a multi-document transaction");
     ANGELIA_TRY_ASSIGN(const auto spec, parse_watch(call, a, stage));
     auto batch =
         call.engine().open_change_stream_cursor(spec, a.batch_size, call.generic().lsid.copy());
@@ -122,8 +126,7 @@ Result<void> aggregate(const CallPtr& call) {
     spec->pipeline = bson::Document(a.pipeline);
     spec->batch_size = a.batch_size;
     spec->hint = bson::Value(a.hint);
-    spec->lsid = call->generic().lsid.copy();
-    spec->deadline = call->deadline();
+    call->fill_read(*spec);
     call->engine().workers().post([call, spec] { run_pipeline(*call, *spec); });
     return {};
 }
@@ -134,7 +137,7 @@ extern const CommandEntry kAggregateCommand{
     .name = "aggregate",
     .handler = aggregate,
     .fields = kAggregateFields,
-    .flags = kReads | kWrites | kApiVersion1,
+    .flags = kReads | kWrites | kApiVersion1 | kInTransaction | kSnapshotReads,
     .help = "runs a pipeline over a collection, or opens a change stream"};
 
 }  // namespace angelia::engine::command

@@ -76,18 +76,50 @@ Result<std::vector<std::int32_t>> read_statement_ids(bson::DocumentView body) {
     return ids;
 }
 
+/// What makes a command a statement of a transaction (contract 6.2).
+Result<void> read_statement_fields(Call& call) {
+    const auto& entry = call.entry();
+    const auto autocommit = call.body().find("autocommit");
+    const auto start = call.body().find("startTransaction");
+    if (!call.generic().txn_number || call.generic().lsid.empty())
+        return Error(ErrorCode::InvalidOptions,
+                     "'autocommit' and 'startTransaction' need 'lsid' and 'txnNumber'");
+    if (autocommit.is_missing())
+        return Error(ErrorCode::InvalidOptions,
+                     "'startTransaction' field requires 'autocommit' field to also be specified");
+    if (!autocommit.is(bson::Type::Bool) || autocommit.as_bool())
+        return Error(ErrorCode::InvalidOptions,
+                     "Specifying 'autocommit' other than false is not allowed.");
+    if (!start.is_missing() && (!start.is(bson::Type::Bool) || !start.as_bool()))
+        return Error(ErrorCode::InvalidOptions,
+                     "Specifying 'startTransaction' other than true is not allowed.");
+    call.generic().in_transaction = true;
+    call.generic().starts_transaction = !start.is_missing();
+    if (entry.has(kEndsTransaction)) {
+        if (call.generic().starts_transaction)
+            return Error(ErrorCode::InvalidOptions,
+                         fmt::format("Cannot run '{}' with 'startTransaction'", entry.name));
+        return {};
+    }
+    if (!entry.has(kInTransaction))
+        return Error(ErrorCode::OperationNotSupportedInTransaction,
+                     fmt::format("Cannot run '{}' in a multi-document transaction.", entry.name));
+    if (call.request().unacknowledged)
+        return Error(ErrorCode::InvalidOptions,
+                     "a statement of a transaction cannot be unacknowledged");
+    return {};
+}
+
 Result<void> read_transaction_fields(Call& call, const Arguments& arguments) {
     const auto body = call.body();
     ANGELIA_TRY_ASSIGN(call.generic().txn_number, arguments.integer("txnNumber"));
-    const bool in_transaction = body.has("autocommit") || body.has("startTransaction");
-    if (in_transaction) {
-        if (!call.generic().txn_number || call.generic().lsid.empty())
-            return Error(ErrorCode::InvalidOptions,
-                         "'autocommit' and 'startTransaction' need 'lsid' and 'txnNumber'");
-        return Error(ErrorCode::OperationNotSupportedInTransaction,
-                     fmt::format("this server does not support multi-document transactions yet; "
-                                 "run '{}' outside of a transaction",
-                                 call.entry().name));
+    if (call.generic().txn_number && *call.generic().txn_number < 0)
+        return Error(ErrorCode::InvalidOptions,
+                     fmt::format("txnNumber must not be negative, got {}",
+                                 *call.generic().txn_number));
+    if (body.has("autocommit") || body.has("startTransaction")) {
+        ANGELIA_TRY(read_statement_fields(call));
+        return {};
     }
     if (!call.generic().txn_number) return {};
     if (call.generic().lsid.empty())
@@ -101,6 +133,25 @@ Result<void> read_transaction_fields(Call& call, const Arguments& arguments) {
     return {};
 }
 
+Result<void> check_concerns_in_transaction(const Call& call) {
+    const auto& entry = call.entry();
+    if (call.body().has("writeConcern") && !entry.has(kEndsTransaction))
+        return Error(ErrorCode::InvalidOptions,
+                     "writeConcern is not allowed within a multi-statement transaction");
+    if (!call.body().has("readConcern")) return {};
+    if (!call.generic().starts_transaction)
+        return Error(ErrorCode::InvalidOptions,
+                     "Only the first command in a transaction may specify a readConcern");
+    const auto& level = call.generic().read_concern.level;
+    if (!level.empty() && level != "local" && level != "majority" && level != "snapshot")
+        return Error(ErrorCode::InvalidOptions,
+                     fmt::format("The readConcern level must be either 'local' (default), "
+                                 "'majority' or 'snapshot' in order to run in a transaction, not "
+                                 "'{}'",
+                                 level));
+    return {};
+}
+
 Result<void> read_concerns(Call& call) {
     const auto write = call.body().find("writeConcern");
     if (!write.is_missing()) {
@@ -111,14 +162,18 @@ Result<void> read_concerns(Call& call) {
         ANGELIA_TRY_ASSIGN(call.generic().write_concern, parse_write_concern(write));
     }
     const auto read = call.body().find("readConcern");
-    if (read.is_missing()) return {};
-    ANGELIA_TRY_ASSIGN(call.generic().read_concern, parse_read_concern(read));
-    const auto& concern = call.generic().read_concern;
-    if (!call.entry().has(kReads) && !concern.level.empty() && concern.level != "local" &&
-        concern.level != "available")
+    if (!read.is_missing()) {
+        ANGELIA_TRY_ASSIGN(call.generic().read_concern, parse_read_concern(read));
+    }
+    if (call.generic().in_transaction) return check_concerns_in_transaction(call);
+    const auto& level = call.generic().read_concern.level;
+    const bool allowed = level.empty() || level == "local" || level == "available" ||
+                         (call.entry().has(kReads) && level != "snapshot") ||
+                         (call.entry().has(kSnapshotReads) && level == "snapshot");
+    if (!allowed)
         return Error(ErrorCode::InvalidOptions,
                      fmt::format("Command {} does not support read concern level '{}'",
-                                 call.entry().name, concern.level));
+                                 call.entry().name, level));
     return {};
 }
 

@@ -4,6 +4,7 @@
 #include "engine/command/command_table.h"
 #include "engine/command/labels.h"
 #include "engine/command/server_state.h"
+#include "engine/session/session_table.h"
 
 #include <fmt/format.h>
 
@@ -36,8 +37,26 @@ SteadyTime Call::deadline() const {
 }
 
 std::optional<RetryKey> Call::retry_key() const {
-    if (!generic_.txn_number) return std::nullopt;
+    if (!generic_.txn_number || generic_.in_transaction) return std::nullopt;
     return RetryKey{generic_.lsid.copy(), *generic_.txn_number};
+}
+
+RetryKey Call::transaction_key() const {
+    return RetryKey{generic_.lsid.copy(), generic_.txn_number.value_or(0)};
+}
+
+Result<void> Call::begin_statement() {
+    ANGELIA_TRY_ASSIGN(statement_,
+                       engine_.begin_statement(transaction_key(), generic_.starts_transaction,
+                                               generic_.read_concern.at_cluster_time));
+    return {};
+}
+
+void Call::end_statement(bool failed) {
+    if (!statement_) return;
+    if (failed) statement_->fail();
+    // Before the answer: the client may send the next statement as soon as it has it.
+    statement_->finish();
 }
 
 Result<std::vector<bson::DocumentView>> Call::documents(std::string_view field) const {
@@ -87,6 +106,7 @@ void Call::send(Reply reply) {
 
 void Call::succeed(bson::Builder fields, std::optional<bson::Timestamp> time) {
     if (answered_.exchange(true)) return;
+    end_statement(false);
     const bool injected = fail_point_ && !fail_point_->write_concern_error.empty();
     if (injected) {
         const auto wce = fail_point_->write_concern_error.view();
@@ -111,6 +131,7 @@ void Call::succeed_with_more_to_come(bson::Builder fields) {
 
 void Call::fail(const Error& error) {
     if (answered_.exchange(true)) return;
+    end_statement(true);
     state_->counters[command_index(entry_)].failed.fetch_add(1, std::memory_order_relaxed);
     bson::Builder b;
     b.add("errmsg", error.message)
@@ -124,6 +145,7 @@ void Call::fail(const Error& error) {
 
 void Call::hang_up() {
     if (answered_.exchange(true)) return;
+    end_statement(false);
     send({.close_connection = true, .send = false});
 }
 

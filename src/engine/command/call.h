@@ -24,6 +24,8 @@ struct GenericArguments {
     bson::Document lsid;  ///< {id: UUID}; empty = none
     std::optional<std::int64_t> txn_number;
     std::vector<std::int32_t> stmt_ids;
+    bool in_transaction = false;      ///< autocommit: false
+    bool starts_transaction = false;  ///< its first statement
     WriteConcern write_concern;
     ReadConcern read_concern;
     std::optional<milliseconds> max_time;
@@ -53,7 +55,23 @@ class Call : public std::enable_shared_from_this<Call> {
     bool wait_durable() const {
         return !generic_.write_concern.unacknowledged && !request_.unacknowledged;
     }
+    /// Of a retryable write; nothing within a transaction.
     std::optional<RetryKey> retry_key() const;
+    /// Session and number, for the commands of a transaction.
+    RetryKey transaction_key() const;
+    /// The use of its transaction, from begin_statement() to the answer; null outside.
+    const StatementPtr& statement() const { return statement_; }
+    /// Errors: those of Engine::begin_statement.
+    Result<void> begin_statement();
+    /// What a read takes over from the generic arguments: session, deadline, transaction, snapshot.
+    template <class Spec>
+    void fill_read(Spec& spec) const {
+        spec.lsid = generic_.lsid.copy();
+        spec.deadline = deadline();
+        spec.statement = statement_;
+        spec.snapshot.wanted = !statement_ && generic_.read_concern.level == "snapshot";
+        spec.snapshot.at = generic_.read_concern.at_cluster_time;
+    }
 
     /// The documents of an array argument, given as a document sequence or in the body. Errors:
     /// Location40414, TypeMismatch.
@@ -86,6 +104,7 @@ class Call : public std::enable_shared_from_this<Call> {
     }
 
   private:
+    void end_statement(bool failed);
     bson::Document complete(bson::Builder fields, double ok, std::optional<bson::Timestamp> time);
     void send(Reply reply);
 
@@ -98,6 +117,7 @@ class Call : public std::enable_shared_from_this<Call> {
     const ReplyFunction reply_;
     GenericArguments generic_;
     std::optional<FailPointHit> fail_point_;
+    StatementPtr statement_;
     const SteadyTime started_;
     std::atomic<bool> answered_{false};
 };

@@ -22,6 +22,9 @@ enum CommandFlags : std::uint32_t {
                       ///< the I/O thread
     kDuringShutdown = 1u << 7,  ///< also answered while the server shuts down
     kApiVersion1 = 1u << 8,     ///< part of the versioned API
+    kInTransaction = 1u << 9,   ///< allowed within a transaction
+    kEndsTransaction = 1u << 10,  ///< commitTransaction, abortTransaction
+    kSnapshotReads = 1u << 11,    ///< takes readConcern "snapshot" outside of a transaction
 };
 
 /// Answers the call, now or later, or returns the error to answer with.

@@ -74,28 +74,32 @@ Result<ReadConcern> parse_read_concern(bson::ValueView value) {
             if (!concern.after_cluster_time)
                 return wrong_type("readConcern.afterClusterTime", v, "timestamp");
         } else if (key == "atClusterTime") {
-            return Error(ErrorCode::InvalidOptions,
-                         "readConcern.atClusterTime is not supported by this server yet");
+            concern.at_cluster_time = v.get_timestamp();
+            if (!concern.at_cluster_time || *concern.at_cluster_time == bson::Timestamp{})
+                return wrong_type("readConcern.atClusterTime", v, "timestamp");
         } else if (key != "provenance") {
             return Error(ErrorCode::Location40415,
                          fmt::format("BSON field 'readConcern.{}' is an unknown field.", key));
         }
     }
     const auto& level = concern.level;
-    if (level == "snapshot")
-        return Error(ErrorCode::InvalidOptions,
-                     "readConcern level 'snapshot' is not supported by this server yet");
     if (!level.empty() && level != "local" && level != "available" && level != "majority" &&
-        level != "linearizable") {
+        level != "linearizable" && level != "snapshot") {
         return Error(ErrorCode::FailedToParse,
-                     fmt::format("readConcern.level '{}' is unknown; local, available, majority "
-                                 "and linearizable are allowed",
+                     fmt::format("readConcern.level '{}' is unknown; local, available, majority, "
+                                 "linearizable and snapshot are allowed",
                                  level));
     }
     if (concern.after_cluster_time && (level == "linearizable" || level == "available"))
         return Error(
             ErrorCode::InvalidOptions,
             fmt::format("readConcern.afterClusterTime does not go with level '{}'", level));
+    if (concern.at_cluster_time && level != "snapshot")
+        return Error(ErrorCode::InvalidOptions,
+                     "readConcern.atClusterTime is only allowed with level 'snapshot'");
+    if (concern.at_cluster_time && concern.after_cluster_time)
+        return Error(ErrorCode::InvalidOptions,
+                     "readConcern takes either atClusterTime or afterClusterTime, not both");
     return concern;
 }
 

@@ -19,13 +19,14 @@ struct WriteConcern {
 struct ReadConcern {
     std::string level;  ///< empty = not given
     std::optional<bson::Timestamp> after_cluster_time;
+    std::optional<bson::Timestamp> at_cluster_time;  ///< only with level "snapshot"
 };
 
 /// Errors: TypeMismatch, FailedToParse (w out of 0..50, w: 0 with j: true), BadValue (unknown
 /// field).
 Result<WriteConcern> parse_write_concern(bson::ValueView value);
 /// Errors: TypeMismatch, FailedToParse (unknown level or field), InvalidOptions (a level that does
-/// not go with afterClusterTime; snapshot, which does not exist yet).
+/// not go with afterClusterTime or atClusterTime).
 Result<ReadConcern> parse_read_concern(bson::ValueView value);
 
 /// {code, codeName, errmsg, errInfo: {writeConcern}}.

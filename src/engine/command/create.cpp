@@ -51,9 +51,14 @@ Result<void> create(const CallPtr& call) {
                      "changeStreamPreAndPostImages are not supported by this server yet");
     bson::Builder options;
     for (const auto name : kCreateListed) options.add(name, arguments.value(name));
+    if (call->statement()) {
+        ANGELIA_TRY(call->engine().create_collection_in(call->statement(), ns, options.take()));
+        call->succeed({});
+        return {};
+    }
     call->engine().create_collection(ns, options.take(), [call](Result<bson::Timestamp> created) {
         if (!call->failed(created)) call->succeed({}, *created);
-    });
+    }, call->deadline());
     return {};
 }
 
@@ -62,7 +67,7 @@ Result<void> create(const CallPtr& call) {
 extern const CommandEntry kCreateCommand{.name = "create",
                                          .handler = create,
                                          .fields = kCreateFields,
-                                         .flags = kWrites | kApiVersion1,
+                                         .flags = kWrites | kApiVersion1 | kInTransaction,
                                          .help = "makes an empty collection"};
 
 }  // namespace angelia::engine::command

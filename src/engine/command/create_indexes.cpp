@@ -169,7 +169,7 @@ Result<void> create_indexes(const CallPtr& call) {
         else
             b.add("commitQuorum", "votingMembers");
         call->succeed(std::move(b), built->operation_time);
-    });
+    }, call->deadline());
     return {};
 }
 

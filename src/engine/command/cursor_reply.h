@@ -13,6 +13,7 @@ inline bson::Builder cursor_reply(const CursorBatch& batch, bool first) {
     b.close();
     if (batch.post_batch_resume_token)
         b.add("postBatchResumeToken", *batch.post_batch_resume_token);
+    if (batch.at_cluster_time) b.add("atClusterTime", *batch.at_cluster_time);
     b.add("id", batch.cursor_id).add("ns", batch.ns).close();
     return b;
 }

@@ -65,7 +65,7 @@ Result<void> remove(const CallPtr& call) {
 extern const CommandEntry kDeleteCommand{.name = "delete",
                                          .handler = remove,
                                          .fields = kDeleteFields,
-                                         .flags = kWrites | kRetryable | kApiVersion1,
+                                         .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
                                          .help = "removes documents from a collection"};
 
 }  // namespace angelia::engine::command

@@ -71,6 +71,7 @@ Result<bson::Builder> find_distinct(Engine& engine, const FindSpec& spec,
                                     const query::FieldPath& path) {
     DistinctValues values(path);
     ANGELIA_TRY_ASSIGN(auto batch, engine.find(spec));
+    const auto at_cluster_time = batch.at_cluster_time;
     for (;;) {
         for (const auto& document : batch.documents) {
             if (auto added = values.add(document); !added) {
@@ -79,11 +80,16 @@ Result<bson::Builder> find_distinct(Engine& engine, const FindSpec& spec,
                 return std::move(added).error();
             }
         }
-        if (batch.cursor_id == 0) return values.reply();
+        if (batch.cursor_id == 0) {
+            auto reply = values.reply();
+            if (at_cluster_time) reply.add("atClusterTime", *at_cluster_time);
+            return reply;
+        }
         GetMoreSpec more;
         more.cursor_id = batch.cursor_id;
         more.ns = spec.ns;
         more.lsid = spec.lsid.copy();
+        more.statement = spec.statement;
         Result<CursorBatch> next =
             Error(ErrorCode::InternalError, "a plain cursor did not answer at once");
         engine.get_more(more, [&next](Result<CursorBatch> b) {
@@ -107,8 +113,7 @@ Result<void> distinct(const CallPtr& call) {
     ANGELIA_TRY(arguments.no_collation());
     spec->filter = bson::Document(query);
     spec->batch_size = kDistinctBatch;
-    spec->lsid = call->generic().lsid.copy();
-    spec->deadline = call->deadline();
+    call->fill_read(*spec);
     call->engine().workers().post([call, spec, path] {
         auto reply = find_distinct(call->engine(), *spec, path);
         if (!call->failed(reply)) call->succeed(std::move(reply).value());
@@ -121,7 +126,7 @@ Result<void> distinct(const CallPtr& call) {
 extern const CommandEntry kDistinctCommand{.name = "distinct",
                                            .handler = distinct,
                                            .fields = kDistinctFields,
-                                           .flags = kReads,
+                                           .flags = kReads | kInTransaction | kSnapshotReads,
                                            .help = "the different values of a field"};
 
 }  // namespace angelia::engine::command

@@ -14,7 +14,7 @@ Result<void> drop(const CallPtr& call) {
         else if (dropped.error().code != ErrorCode::NamespaceNotFound)
             return call->fail(dropped.error());
         call->succeed(std::move(b));
-    });
+    }, call->deadline());
     return {};
 }
 
@@ -30,7 +30,7 @@ Result<void> drop_database(const CallPtr& call) {
             return call->fail(dropped.error());
         }
         call->succeed(std::move(b), dropped ? std::optional(*dropped) : std::nullopt);
-    });
+    }, call->deadline());
     return {};
 }
 

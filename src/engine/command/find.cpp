@@ -57,8 +57,7 @@ Result<FindSpec> parse_find(const Call& call) {
     ANGELIA_TRY_ASSIGN(spec.batch_size, arguments.non_negative("batchSize", kFirstBatchDefault));
     ANGELIA_TRY_ASSIGN(spec.single_batch, arguments.boolean("singleBatch", false));
     ANGELIA_TRY_ASSIGN(spec.no_cursor_timeout, arguments.boolean("noCursorTimeout", false));
-    spec.lsid = call.generic().lsid.copy();
-    spec.deadline = call.deadline();
+    call.fill_read(spec);
     return spec;
 }
 
@@ -91,7 +90,7 @@ Result<void> find(const CallPtr& call) {
 extern const CommandEntry kFindCommand{.name = "find",
                                        .handler = find,
                                        .fields = kFindFields,
-                                       .flags = kReads | kApiVersion1,
+                                       .flags = kReads | kApiVersion1 | kInTransaction | kSnapshotReads,
                                        .help = "hands out documents of a collection"};
 
 }  // namespace angelia::engine::command

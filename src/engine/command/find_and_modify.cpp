@@ -104,7 +104,7 @@ extern const CommandEntry kFindAndModifyCommand{
     .aliases = {"findandmodify"},
     .handler = find_and_modify,
     .fields = kFindAndModifyFields,
-    .flags = kWrites | kRetryable | kApiVersion1,
+    .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
     .help = "changes or removes one document and returns it"};
 
 }  // namespace angelia::engine::command

@@ -30,6 +30,7 @@ Result<GetMoreSpec> parse_get_more(const Call& call) {
     ANGELIA_TRY_ASSIGN(spec.batch_size, arguments.non_negative("batchSize", 0));
     spec.max_wait = call.generic().max_time;
     spec.lsid = call.generic().lsid.copy();
+    spec.statement = call.statement();
     return spec;
 }
 
@@ -94,7 +95,7 @@ Result<void> get_more(const CallPtr& call) {
 extern const CommandEntry kGetMoreCommand{.name = "getMore",
                                           .handler = get_more,
                                           .fields = kGetMoreFields,
-                                          .flags = kApiVersion1,
+                                          .flags = kApiVersion1 | kInTransaction,
                                           .help = "hands out the next documents of a cursor"};
 
 }  // namespace angelia::engine::command

@@ -33,7 +33,7 @@ Result<void> insert(const CallPtr& call) {
 extern const CommandEntry kInsertCommand{.name = "insert",
                                          .handler = insert,
                                          .fields = kInsertFields,
-                                         .flags = kWrites | kRetryable | kApiVersion1,
+                                         .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
                                          .help = "adds documents to a collection"};
 
 }  // namespace angelia::engine::command

@@ -39,7 +39,7 @@ Result<void> kill_cursors(const CallPtr& call) {
 extern const CommandEntry kKillCursorsCommand{.name = "killCursors",
                                               .handler = kill_cursors,
                                               .fields = kKillCursorsFields,
-                                              .flags = kApiVersion1 | kDuringShutdown,
+                                              .flags = kApiVersion1 | kInTransaction | kDuringShutdown,
                                               .help = "ends cursors; unknown ones are no error"};
 
 }  // namespace angelia::engine::command

@@ -9,7 +9,27 @@ namespace angelia::engine::command {
 namespace {
 
 bool is_retryable_write(const Call& call) {
-    return call.entry().has(kRetryable) && call.generic().txn_number.has_value();
+    if (!call.generic().txn_number) return false;
+    if (call.entry().has(kEndsTransaction)) return true;
+    return call.entry().has(kRetryable) && !call.generic().in_transaction;
+}
+
+/// Contract 6.3: the whole transaction may be tried again.
+bool is_transient(const Call& call, ErrorCode code) {
+    if (!call.generic().in_transaction || call.entry().name == "abortTransaction") return false;
+    switch (code) {
+        case ErrorCode::WriteConflict:
+        case ErrorCode::LockTimeout:
+        case ErrorCode::NoSuchTransaction:
+        case ErrorCode::PreparedTransactionInProgress:
+        case ErrorCode::SnapshotUnavailable:
+        case ErrorCode::SnapshotTooOld:
+            return true;
+        case ErrorCode::TemporarilyUnavailable:
+            return !call.entry().has(kEndsTransaction);
+        default:
+            return !call.entry().has(kEndsTransaction) && is_retriable(code);
+    }
 }
 
 }  // namespace
@@ -50,6 +70,8 @@ std::vector<std::string> labels_for(Call& call, const Error& error) {
     if (is_retryable_write(call) && is_retriable(error.code) &&
         !error.has_label("RetryableWriteError"))
         labels.emplace_back("RetryableWriteError");
+    if (is_transient(call, error.code) && !error.has_label("TransientTransactionError"))
+        labels.emplace_back("TransientTransactionError");
     return labels;
 }
 

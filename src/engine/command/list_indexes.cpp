@@ -45,7 +45,7 @@ Result<void> drop_indexes(const CallPtr& call) {
     call->engine().drop_indexes(ns, bson::Value(which), [call](Result<std::int32_t> dropped) {
         if (!call->failed(dropped))
             call->succeed(std::move(bson::Builder().add("nIndexesWas", *dropped)));
-    });
+    }, call->deadline());
     return {};
 }
 

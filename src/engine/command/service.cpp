@@ -105,6 +105,9 @@ class CommandServiceImpl final : public CommandService {
     }
 
     static void handle(const CallPtr& call) {
+        if (call->generic().in_transaction && call->entry().has(kInTransaction)) {
+            if (auto begun = call->begin_statement(); !begun) return call->fail(begun.error());
+        }
         if (auto done = call->entry().handler(call); !done) call->fail(done.error());
     }
 

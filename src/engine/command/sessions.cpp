@@ -55,17 +55,6 @@ Result<void> end_sessions(const CallPtr& call) {
     return accept_sessions(call);
 }
 
-Result<void> refuse_transaction_end(const CallPtr& call) {
-    if (!call->generic().txn_number)
-        return Error(ErrorCode::CommandFailed,
-                     fmt::format("{} must be run within a transaction", call->entry().name));
-    return Error(
-        ErrorCode::NoSuchTransaction,
-        fmt::format(
-            "{}: there is no such transaction; this server does not support transactions yet",
-            call->entry().name));
-}
-
 }  // namespace
 
 extern const CommandEntry kStartSessionCommand{
@@ -85,15 +74,5 @@ extern const CommandEntry kKillAllSessionsCommand{
 extern const CommandEntry kKillAllSessionsByPatternCommand{.name = "killAllSessionsByPattern",
                                                            .handler = accept_sessions,
                                                            .help = "ends the sessions that match"};
-extern const CommandEntry kCommitTransactionCommand{
-    .name = "commitTransaction",
-    .handler = refuse_transaction_end,
-    .flags = kAdminOnly | kWrites | kRetryable | kApiVersion1,
-    .help = "transactions come later"};
-extern const CommandEntry kAbortTransactionCommand{
-    .name = "abortTransaction",
-    .handler = refuse_transaction_end,
-    .flags = kAdminOnly | kWrites | kRetryable | kApiVersion1,
-    .help = "transactions come later"};
 
 }  // namespace angelia::engine::command

@@ -67,7 +67,7 @@ Result<void> update(const CallPtr& call) {
 extern const CommandEntry kUpdateCommand{.name = "update",
                                          .handler = update,
                                          .fields = kUpdateFields,
-                                         .flags = kWrites | kRetryable | kApiVersion1,
+                                         .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
                                          .help = "changes documents of a collection"};
 
 }  // namespace angelia::engine::command

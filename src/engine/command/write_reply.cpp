@@ -131,6 +131,7 @@ void prepare_request(const Call& call, StatementList& statements) {
     request.retry = call.retry_key();
     request.wait_durable = call.wait_durable();
     request.deadline = call.deadline();
+    request.statement = call.statement();
     for (std::size_t i = 0; i < request.writes.size(); ++i)
         request.writes[i].stmt_id = statement_id(call, statements.positions[i]);
 }

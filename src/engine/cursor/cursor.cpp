@@ -1,5 +1,7 @@
 #include "engine/cursor/cursor.h"
 
+#include "engine/session/session_table.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,6 +83,19 @@ Result<CursorPtr> CursorRegistry::check_out(const GetMoreSpec& spec) {
             ErrorCode::Unauthorized,
             fmt::format("Cannot run getMore on cursor {}, which was not created in this session",
                         spec.cursor_id));
+    const auto number =
+        spec.statement ? std::optional(spec.statement->transaction().key().txn_number)
+                       : std::nullopt;
+    if (cursor->txn_number != number)
+        return Error(
+            cursor->txn_number ? ErrorCode::Location50741 : ErrorCode::Location50740,
+            cursor->txn_number
+                ? fmt::format("Cannot run getMore on cursor {}, which was created in transaction "
+                              "{}, outside of it",
+                              spec.cursor_id, *cursor->txn_number)
+                : fmt::format("Cannot run getMore on cursor {}, which was not created in a "
+                              "transaction, within transaction {}",
+                              spec.cursor_id, *number));
     if (cursor->in_use)
         return Error(ErrorCode::CursorInUse,
                      fmt::format("cursor id {} is already in use", spec.cursor_id));
@@ -149,12 +164,22 @@ void CursorRegistry::end_killed(Gone gone) {
 }
 
 void CursorRegistry::kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) {
+    kill_if([&](const Cursor& cursor) { return !cursor.lsid.empty() && chosen(cursor.lsid); });
+}
+
+void CursorRegistry::kill_transaction(const RetryKey& key) {
+    kill_if([&](const Cursor& cursor) {
+        return cursor.txn_number == key.txn_number && cursor.lsid.view().identical(key.lsid);
+    });
+}
+
+void CursorRegistry::kill_if(const std::function<bool(const Cursor&)>& chosen) {
     Gone gone;
     {
         std::lock_guard lock(mutex_);
         for (auto it = cursors_.begin(); it != cursors_.end();) {
             auto& cursor = it->second;
-            if (cursor->lsid.empty() || !chosen(cursor->lsid)) {
+            if (!chosen(*cursor)) {
                 ++it;
                 continue;
             }

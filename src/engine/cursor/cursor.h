@@ -27,6 +27,8 @@ struct Cursor {
     Namespace ns;
     std::string shown_ns;
     bson::Document lsid;
+    std::optional<std::int64_t> txn_number;  ///< of the transaction that opened it
+    std::optional<bson::Timestamp> at_cluster_time;
     bool no_timeout = false;
     DocumentSource source;
     std::optional<bson::Document> pending;  ///< read, but it did not fit the last batch
@@ -67,6 +69,8 @@ class CursorRegistry {
     /// Of all sessions that `chosen` picks; it runs under the registry's lock. Cursors without a
     /// session stay.
     void kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen);
+    /// Of a transaction that is over.
+    void kill_transaction(const RetryKey& key);
     void expire_idle();
     void close_all(const Error& reason);
 
@@ -78,6 +82,7 @@ class CursorRegistry {
   private:
     using Gone = std::vector<std::pair<CursorPtr, std::function<void(Error)>>>;
     static void end_killed(Gone gone);
+    void kill_if(const std::function<bool(const Cursor&)>& chosen);
 
     Core& core_;
     mutable std::mutex mutex_;

@@ -10,13 +10,18 @@ namespace angelia::engine {
 Result<std::shared_ptr<QuerySource>> QuerySource::open(Core& core, QueryParts parts,
                                                        SteadyTime deadline) {
     std::shared_ptr<QuerySource> source(new QuerySource(core, std::move(parts), deadline));
-    auto collection = core.catalog.find(source->parts_.ns);
+    ANGELIA_TRY_ASSIGN(auto collection, source->present_collection());
     if (!collection) {
         source->finished_ = true;
         return source;
     }
     ANGELIA_TRY(source->start(collection));
     return source;
+}
+
+Result<CollectionPtr> QuerySource::present_collection() const {
+    if (parts_.pinned) return parts_.pinned->collection(parts_.ns);
+    return core_.catalog.find(parts_.ns);
 }
 
 Result<void> QuerySource::start(const CollectionPtr& collection) {
@@ -31,10 +36,11 @@ Result<void> QuerySource::start(const CollectionPtr& collection) {
 Result<void> QuerySource::attach() {
     // The snapshot is made before the catalog is read: an index that the catalog still shows has
     // all its entries in it. So is the ticket: gaps learnt later may not hold in it.
-    const bool needs_snapshot = scan_->plan().kind != query::Plan::Kind::IdLookup;
+    const bool needs_snapshot =
+        !parts_.pinned && scan_->plan().kind != query::Plan::Kind::IdLookup;
     auto ticket = needs_snapshot ? scan_->gaps().begin() : GapCache::Ticket{};
     if (needs_snapshot) snapshot_ = core_.storage->at(core_.storage->snapshot());
-    auto collection = core_.catalog.find(parts_.ns);
+    ANGELIA_TRY_ASSIGN(auto collection, present_collection());
     if (!collection || collection->id != scan_->collection().id)
         return Error(ErrorCode::QueryPlanKilled,
                      fmt::format("collection dropped. UUID of the cursor's collection {} is gone",
@@ -48,7 +54,9 @@ Result<void> QuerySource::attach() {
                 ErrorCode::QueryPlanKilled,
                 fmt::format("the index that the cursor on {} walks was dropped", parts_.ns.full()));
     }
-    const storage::Reader& reader = snapshot_ ? *snapshot_ : core_.storage->latest();
+    const storage::Reader& reader = parts_.pinned ? parts_.pinned->reader()
+                                    : snapshot_  ? *snapshot_
+                                                 : core_.storage->latest();
     scan_->attach(reader, std::move(collection), index, std::move(ticket), core_.options.slow_move);
     attached_ = true;
     return {};

@@ -4,6 +4,7 @@
 
 #include "engine/core.h"
 #include "engine/cursor/candidate_scan.h"
+#include "engine/read_view.h"
 
 namespace angelia::engine {
 
@@ -14,6 +15,7 @@ struct QueryParts {
     bson::Value hint;
     std::int64_t skip = 0;
     std::int64_t limit = 0;  ///< 0 = none
+    PinnedViewPtr pinned{};  ///< null: each batch reads the newest state
 };
 
 /// Not thread-safe.
@@ -39,6 +41,7 @@ class QuerySource {
         : core_(core), parts_(std::move(parts)), deadline_(deadline) {}
     Result<void> start(const CollectionPtr& collection);
     Result<void> attach();
+    Result<CollectionPtr> present_collection() const;
     Result<bool> next_match();
     Result<void> sort_all();
 

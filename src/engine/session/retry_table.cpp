@@ -1,5 +1,6 @@
-// Stored form: "retry/head/<lsid>" = {txn, used, more, s: [{i, n, m, u?, g?}]},
+// Stored form: "retry/head/<lsid>" = {txn, used, more, s: [{i, n, m, u?, g?}], t?: true},
 // "retry/more/<lsid><number>" = {s: [...]}, "retry/image/<lsid><statement>" = document.
+// `t`: the number is that of a committed transaction, which has no statements here.
 #include "engine/session/retry_table.h"
 
 #include "engine/catalog/catalog.h"
@@ -63,6 +64,7 @@ Result<RetryTable::Session*> RetryTable::load(const storage::Reader& reader, con
     if (found) {
         const bson::DocumentView head{std::string_view(bytes)};
         session.txn_number = head["txn"].to_int64().value_or(-1);
+        session.committed_transaction = head["t"].truthy();
         session.more_records = static_cast<std::int32_t>(head["more"].to_int64().value_or(0));
         decode_statements(head["s"], session.statements);
         session.head_statements = session.statements.size();
@@ -92,7 +94,18 @@ Result<void> RetryTable::check(const storage::Reader& reader, const RetryKey& ke
                                  "because a newer retryable write with txnNumber {} "
                                  "has already started on it.",
                                  key.txn_number, session->txn_number));
+    if (key.txn_number == session->txn_number && session->committed_transaction)
+        return Error(ErrorCode::NoSuchTransaction,
+                     fmt::format("txnNumber {} of this session was used by a transaction, it cannot "
+                                 "be that of a retryable write",
+                                 key.txn_number));
     return {};
+}
+
+Result<LastTransaction> RetryTable::last(const storage::Reader& reader,
+                                         const bson::Document& lsid) {
+    ANGELIA_TRY_ASSIGN(Session * session, load(reader, RetryKey{lsid.copy(), 0}));
+    return LastTransaction{session->txn_number, session->committed_transaction};
 }
 
 Result<const StatementResult*> RetryTable::find(const storage::Reader& reader, const RetryKey& key,
@@ -134,6 +147,14 @@ Result<void> RetryTable::record(storage::ApplySection& section, const RetryKey& 
         session->statements.clear();
         session->head_statements = 0;
         session->more_records = 0;
+        session->committed_transaction = false;
+    }
+    if (statements.committed_transaction) {
+        session->committed_transaction = true;
+        const auto head = bson::make("txn", session->txn_number, "used", now, "more",
+                                     std::int32_t{0}, "t", true);
+        section.put(storage::Family::Meta, retry_head_key(lsid), head.bytes());
+        return {};
     }
     for (const auto& [stmt_id, image] : statements.images)
         section.put(storage::Family::Meta, retry_image_key(lsid, stmt_id), image.bytes());

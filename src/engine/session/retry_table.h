@@ -27,13 +27,22 @@ struct StatementResult {
 struct PendingStatements {
     std::vector<StatementResult> results;
     std::vector<std::pair<std::int32_t, bson::Document>> images;  ///< by statement
-    bool empty() const { return results.empty(); }
+    bool committed_transaction = false;  ///< the number is that of a transaction, committed now
+    bool empty() const { return results.empty() && !committed_transaction; }
+};
+
+/// The newest number that left a record in a session.
+struct LastTransaction {
+    std::int64_t txn_number = -1;  ///< -1 = none
+    bool committed_transaction = false;  ///< else a retryable write
 };
 
 /// Not thread-safe: only inside the apply section.
 class RetryTable {
   public:
-    /// Errors: TransactionTooOld when the session has gone on to a greater number.
+    Result<LastTransaction> last(const storage::Reader& reader, const bson::Document& lsid);
+    /// Errors: TransactionTooOld when the session has gone on to a greater number,
+    /// NoSuchTransaction when the number is that of a transaction.
     Result<void> check(const storage::Reader& reader, const RetryKey& key);
     /// The result of a statement of exactly this transaction number, or nothing. Valid until the
     /// next call.
@@ -56,6 +65,7 @@ class RetryTable {
   private:
     struct Session {
         std::int64_t txn_number = -1;
+        bool committed_transaction = false;
         std::map<std::int32_t, StatementResult> statements;
         std::size_t head_statements = 0;  ///< how many stand in the head record
         std::int32_t more_records = 0;

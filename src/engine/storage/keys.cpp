@@ -20,6 +20,16 @@ std::string record_key(CollectionId collection, RecordId record) {
 
 RecordId record_id_of(std::string_view record_key) { return load_big_at_end<RecordId>(record_key); }
 
+CollectionId collection_id_of(std::string_view record_key) {
+    ANGELIA_CHECK(record_key.size() >= sizeof(CollectionId));
+    return load_big<CollectionId>(record_key.data());
+}
+
+IndexId index_id_of(std::string_view index_entry) {
+    ANGELIA_CHECK(index_entry.size() >= sizeof(IndexId));
+    return load_big<IndexId>(index_entry.data());
+}
+
 std::string index_prefix(IndexId index) {
     std::string key;
     append_big(key, index);
@@ -72,6 +82,12 @@ std::string record_value(bson::Timestamp commit_time, std::string_view document)
     append_big(value, commit_time.as_uint64());
     value.append(document);
     return value;
+}
+
+std::string encode_record_time(bson::Timestamp commit_time) {
+    std::string bytes;
+    append_big(bytes, commit_time.as_uint64());
+    return bytes;
 }
 
 bson::Timestamp record_time(std::string_view record_value) {

@@ -17,8 +17,10 @@ using IndexId = std::uint32_t;
 std::string record_prefix(CollectionId collection);  ///< all records of a collection
 std::string record_key(CollectionId collection, RecordId record);
 RecordId record_id_of(std::string_view record_key);
+CollectionId collection_id_of(std::string_view record_key);
 
 std::string index_prefix(IndexId index);
+IndexId index_id_of(std::string_view index_entry);  ///< of either kind
 /// Plain index entry: prefix + encoded key + record id, empty value.
 std::string index_entry(IndexId index, std::string_view encoded_key, RecordId record);
 /// Unique index entry: prefix + encoded key, value = record id.
@@ -35,6 +37,8 @@ std::string prefix_end(std::string_view prefix);
 /// document changed after its snapshot.
 inline constexpr std::size_t kRecordHeaderBytes = 9;
 std::string record_value(bson::Timestamp commit_time, std::string_view document);
+/// The eight bytes of the commit time, behind the version byte.
+std::string encode_record_time(bson::Timestamp commit_time);
 bson::Timestamp record_time(std::string_view record_value);
 std::string_view record_document(std::string_view record_value);
 

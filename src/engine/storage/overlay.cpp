@@ -9,12 +9,8 @@
 
 namespace angelia::engine::storage {
 
-namespace {
-constexpr std::size_t kFirstBlockBytes = 256 * 1024;
-}
-
-Overlay::Overlay()
-    : first_block_(kFirstBlockBytes), memory_(first_block_.data(), first_block_.size()) {
+Overlay::Overlay(std::size_t first_block)
+    : first_block_(first_block), memory_(first_block_.data(), first_block_.size()) {
     make_maps();
 }
 

@@ -7,6 +7,7 @@
 #include "engine/storage/storage.h"
 
 #include <map>
+#include <optional>
 #include <memory_resource>
 #include <vector>
 
@@ -23,7 +24,10 @@ using OplogEntryPtr = std::shared_ptr<const OplogEntry>;
 /// once. Not thread-safe.
 class Overlay {
   public:
-    Overlay();
+    static constexpr std::size_t kFirstBlockBytes = 256 * 1024;
+
+    /// `first_block`: what is kept for good; more is taken as it is needed.
+    explicit Overlay(std::size_t first_block = kFirstBlockBytes);
     Overlay(const Overlay&) = delete;
     Overlay& operator=(const Overlay&) = delete;
 

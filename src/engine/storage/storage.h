@@ -15,6 +15,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -113,6 +114,24 @@ class ApplySection : public Reader {
     virtual Result<CommitPosition> commit() = 0;
 };
 
+/// Changes on top of a snapshot that only their owner sees, until it puts them into an apply section
+/// itself: a transaction. Iterators see changes made while they are used. Not thread-safe.
+class Workspace : public Reader {
+  public:
+    virtual void put(Family family, std::string_view key, std::string_view value) = 0;
+    virtual void erase(Family family, std::string_view key) = 0;
+    /// The snapshot without the changes.
+    virtual const Reader& base() const = 0;
+    virtual std::size_t bytes() const = 0;
+    struct Change {
+        Family family;
+        std::string_view key;
+        std::optional<std::string_view> value;  ///< nothing: erased
+    };
+    /// The last change of each key, in key order within each family.
+    virtual void for_each(const std::function<void(const Change&)>& visit) const = 0;
+};
+
 struct Statistics {
     std::uint64_t commits = 0;
     std::uint64_t syncs = 0;
@@ -136,6 +155,8 @@ class Storage {
     virtual const Reader& latest() const = 0;
     virtual SnapshotPtr snapshot() const = 0;
     virtual std::unique_ptr<Reader> at(SnapshotPtr snapshot) const = 0;
+
+    virtual std::unique_ptr<Workspace> workspace(SnapshotPtr snapshot) const = 0;
 
     virtual std::unique_ptr<ApplySection> begin_apply() = 0;
 

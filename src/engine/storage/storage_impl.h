@@ -8,6 +8,7 @@
 #include "engine/storage/overlay.h"
 #include "engine/storage/reader.h"
 #include "engine/storage/watermark.h"
+#include "engine/storage/workspace.h"
 
 #include <rocksdb/write_batch.h>
 
@@ -28,6 +29,9 @@ class StorageImpl final : public Storage {
     SnapshotPtr snapshot() const override { return std::make_shared<const Snapshot>(database_); }
     std::unique_ptr<Reader> at(SnapshotPtr snapshot) const override {
         return std::make_unique<DatabaseReader>(database_, std::move(snapshot));
+    }
+    std::unique_ptr<Workspace> workspace(SnapshotPtr snapshot) const override {
+        return make_workspace(database_, std::move(snapshot));
     }
     std::unique_ptr<ApplySection> begin_apply() override;
     void on_durable(CommitPosition position, std::function<void(Result<void>)> done) override {

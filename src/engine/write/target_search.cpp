@@ -14,7 +14,7 @@ Result<void> check_deadline(const Core& core, SteadyTime deadline) {
 namespace {
 
 GapCache::Ticket ticket_for(const CandidateScan& scan, SearchView view) {
-    if (scan.plan().kind == query::Plan::Kind::IdLookup) return {};
+    if (scan.plan().kind == query::Plan::Kind::IdLookup || view == SearchView::Snapshot) return {};
     if (view == SearchView::ChangedSection) return GapCache::inside();
     auto ticket = scan.gaps().begin();
     if (view == SearchView::Section) ticket.epoch = GapCache::inside().epoch;

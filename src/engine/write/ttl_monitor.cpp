@@ -80,7 +80,12 @@ Result<std::int64_t> TtlMonitor::expire(const CollectionPtr& collection, std::si
         request.create_collections = false;
         WriteRun run(core_, std::move(request));
         run.set_targets(0, std::move(targets));
-        ANGELIA_TRY(run.run());
+        run.skip_held_records();
+        if (auto result = run.run(); !result) {
+            // A key of one of them is held: the next pass finds it free.
+            if (blocked_on(result.error())) return deleted;
+            return std::move(result).error();
+        }
         const auto outcomes = run.take_outcomes();
         if (outcomes.front().error) return *outcomes.front().error;
         deleted += outcomes.front().matched;

@@ -7,7 +7,7 @@
 
 namespace angelia::engine {
 
-Result<WriteRun::Step> WriteRun::evaluate(ApplyScope& scope, std::size_t i,
+Result<WriteRun::Step> WriteRun::evaluate(WriteScope& scope, std::size_t i,
                                           PendingStatements& statements) {
     const auto& write = request_.writes[i];
     auto& outcome = outcomes_[i];
@@ -17,7 +17,7 @@ Result<WriteRun::Step> WriteRun::evaluate(ApplyScope& scope, std::size_t i,
         return Step::Finished;
     }
     if (request_.retry) {
-        ANGELIA_TRY_ASSIGN(bool answered, answer_from_record(scope, i));
+        ANGELIA_TRY_ASSIGN(bool answered, answer_from_record(scope.reader(), i));
         if (answered) return Step::Finished;
     }
     if (write.kind == WriteKind::Insert) {
@@ -34,9 +34,9 @@ Result<WriteRun::Step> WriteRun::evaluate(ApplyScope& scope, std::size_t i,
     return Step::Finished;
 }
 
-Result<bool> WriteRun::answer_from_record(ApplyScope& scope, std::size_t i) {
+Result<bool> WriteRun::answer_from_record(const storage::Reader& reader, std::size_t i) {
     ANGELIA_TRY_ASSIGN(const StatementResult* found,
-                       core_.retries.find(scope.section(), *request_.retry, stmt_id(i)));
+                       core_.retries.find(reader, *request_.retry, stmt_id(i)));
     if (!found) return false;
     auto& outcome = outcomes_[i];
     outcome.matched = found->matched;
@@ -45,7 +45,7 @@ Result<bool> WriteRun::answer_from_record(ApplyScope& scope, std::size_t i) {
     outcome.retried = true;
     if (found->has_image) {
         ANGELIA_TRY_ASSIGN(outcome.image,
-                           core_.retries.image(scope.section(), *request_.retry, stmt_id(i)));
+                           core_.retries.image(reader, *request_.retry, stmt_id(i)));
     }
     ++core_.counters.retried_statements;
     return true;
@@ -63,7 +63,7 @@ void WriteRun::remember(std::size_t i, PendingStatements& statements) {
     statements.results.push_back(std::move(result));
 }
 
-Result<void> WriteRun::need_collection(ApplyScope& scope, const Namespace& ns) {
+Result<void> WriteRun::need_collection(WriteScope& scope, const Namespace& ns) {
     if (scope.collection(ns)) return {};
     if (!request_.create_collections)
         return Error(ErrorCode::NamespaceNotFound, fmt::format("ns does not exist: {}", ns.full()));
@@ -71,7 +71,7 @@ Result<void> WriteRun::need_collection(ApplyScope& scope, const Namespace& ns) {
     return {};
 }
 
-Result<void> WriteRun::evaluate_insert(ApplyScope& scope, std::size_t i) {
+Result<void> WriteRun::evaluate_insert(WriteScope& scope, std::size_t i) {
     auto& write = request_.writes[i];
     auto& prepared = prepared_[i];
     if (prepared.error) return *prepared.error;
@@ -85,6 +85,7 @@ Result<void> WriteRun::evaluate_insert(ApplyScope& scope, std::size_t i) {
 
 bool WriteRun::usable(const Targets& targets, const Collection& collection,
                       const ConditionalWrite& write) const {
+    if (request_.statement && targets.collection == collection.id) return true;  // nobody else's
     if (targets.collection != collection.id ||
         targets.index_generation != collection.index_generation)
         return false;
@@ -95,7 +96,7 @@ bool WriteRun::usable(const Targets& targets, const Collection& collection,
     return write.multi || write.sort.empty();
 }
 
-Result<WriteRun::Step> WriteRun::find_targets(ApplyScope& scope, const CollectionPtr& collection,
+Result<WriteRun::Step> WriteRun::find_targets(WriteScope& scope, const CollectionPtr& collection,
                                               std::size_t i) {
     const auto& write = request_.writes[i];
     if (auto it = outside_.find(i); it != outside_.end()) {
@@ -108,16 +109,17 @@ Result<WriteRun::Step> WriteRun::find_targets(ApplyScope& scope, const Collectio
         outside_.erase(it);
     }
     const bool inside = searches_ >= kSearchesOutsideMax;
-    const auto view = scope.changed() ? SearchView::ChangedSection : SearchView::Section;
+    auto view = scope.changed() ? SearchView::ChangedSection : SearchView::Section;
+    if (scope.sees_private_state()) view = SearchView::Snapshot;
     ANGELIA_TRY_ASSIGN(auto targets,
-                       search_targets(core_, scope.section(), view, collection, write,
+                       search_targets(core_, scope.reader(), view, collection, write,
                                       inside ? 0 : kExaminedInsideMax, request_.deadline));
     if (targets.gave_up) return Step::SearchOutside;
     progress_ = Progress{std::move(targets), 0};
     return Step::Finished;
 }
 
-Result<WriteRun::Step> WriteRun::evaluate_filtered(ApplyScope& scope, std::size_t i) {
+Result<WriteRun::Step> WriteRun::evaluate_filtered(WriteScope& scope, std::size_t i) {
     const auto& write = request_.writes[i];
     auto& outcome = outcomes_[i];
     auto collection = scope.collection(write.ns);
@@ -139,7 +141,7 @@ Result<WriteRun::Step> WriteRun::evaluate_filtered(ApplyScope& scope, std::size_
             return Step::BatchFull;
         const auto record = records[progress_->at++];
         ANGELIA_TRY_ASSIGN(bool there,
-                           read_record(scope.section(), collection->id, record, record_value_));
+                           read_record(scope.reader(), collection->id, record, record_value_));
         const bool matches =
             there &&
             write.filter->matches(bson::DocumentView(storage::record_document(record_value_)));
@@ -150,6 +152,8 @@ Result<WriteRun::Step> WriteRun::evaluate_filtered(ApplyScope& scope, std::size_
             outside_.erase(i);
             return Step::SearchOutside;
         }
+        if (skip_held_ && !core_.intents.free_for(record_intent(collection->id, record), 0))
+            continue;
         const std::string value = record_value_;
         const bson::DocumentView before(storage::record_document(value));
         if (write.kind == WriteKind::Delete)
@@ -163,7 +167,7 @@ Result<WriteRun::Step> WriteRun::evaluate_filtered(ApplyScope& scope, std::size_
     return Step::Finished;
 }
 
-Result<void> WriteRun::apply_update(ApplyScope& scope, std::size_t i, storage::RecordId record,
+Result<void> WriteRun::apply_update(WriteScope& scope, std::size_t i, storage::RecordId record,
                                     bson::DocumentView before) {
     const auto& write = request_.writes[i];
     auto& outcome = outcomes_[i];
@@ -189,7 +193,7 @@ Result<void> WriteRun::apply_update(ApplyScope& scope, std::size_t i, storage::R
     return {};
 }
 
-Result<void> WriteRun::apply_delete(ApplyScope& scope, std::size_t i, storage::RecordId record,
+Result<void> WriteRun::apply_delete(WriteScope& scope, std::size_t i, storage::RecordId record,
                                     bson::DocumentView before) {
     const auto& write = request_.writes[i];
     auto& outcome = outcomes_[i];
@@ -200,7 +204,7 @@ Result<void> WriteRun::apply_delete(ApplyScope& scope, std::size_t i, storage::R
     return {};
 }
 
-Result<void> WriteRun::upsert(ApplyScope& scope, std::size_t i) {
+Result<void> WriteRun::upsert(WriteScope& scope, std::size_t i) {
     const auto& write = request_.writes[i];
     auto& outcome = outcomes_[i];
     query::ApplyContext context;

@@ -2,6 +2,8 @@
 // write_evaluate.cpp.
 #include "engine/write/write_run.h"
 
+#include "engine/session/session_table.h"
+
 #include <fmt/format.h>
 
 #include <set>
@@ -62,23 +64,51 @@ void WriteRun::prepare(std::size_t from, std::size_t to) {
     }
 }
 
-Result<void> WriteRun::run() {
+Result<void> WriteRun::run(WaiterId waiter) {
+    waiter_ = waiter;
     ANGELIA_TRY(check_request());
+    return request_.statement ? run_in_transaction() : run_plain();
+}
+
+Result<void> WriteRun::run_plain() {
     while (next_ < request_.writes.size()) {
         ANGELIA_TRY(core_.check_open());
         ANGELIA_TRY(check_deadline(core_, request_.deadline));
         const auto size = request_.writes.size();
         prepare(next_, request_.atomic ? size : std::min(size, next_ + kBatchWritesMax));
-        ANGELIA_TRY_ASSIGN(Step step, run_batch());
-        if (step == Step::SearchOutside) ANGELIA_TRY(search_outside(next_));
-        if (step == Step::SearchOutside && request_.atomic) next_ = 0;
+        start_batch();
+        auto step = run_batch();
+        if (!step) {
+            if (blocked_on(step.error())) take_back_batch();
+            return std::move(step).error();
+        }
+        if (*step == Step::SearchOutside) ANGELIA_TRY(search_outside(next_));
+        if (*step == Step::SearchOutside && request_.atomic) next_ = 0;
     }
     if (position_.sequence == 0) position_ = core_.storage->applied();
     return {};
 }
 
+void WriteRun::start_batch() {
+    batch_first_ = next_;
+    batch_progress_ = progress_;
+    batch_matched_ = outcomes_[next_].matched;
+    batch_modified_ = outcomes_[next_].modified;
+}
+
+void WriteRun::take_back_batch() {
+    for (std::size_t i = batch_first_; i < outcomes_.size(); ++i) outcomes_[i] = WriteOutcome{};
+    next_ = batch_first_;
+    outcomes_[next_].matched = batch_matched_;
+    outcomes_[next_].modified = batch_modified_;
+    progress_ = std::move(batch_progress_);
+    // What was found outside may be others' by the time this runs again.
+    if (!progress_) outside_.clear();
+    searches_ = 0;
+}
+
 Result<WriteRun::Step> WriteRun::run_batch() {
-    ApplyScope scope(core_);
+    ApplyScope scope(core_, waiter_);
     if (request_.atomic) scope.make_atomic();
     if (request_.retry) ANGELIA_TRY(core_.retries.check(scope.section(), *request_.retry));
     PendingStatements statements;
@@ -102,6 +132,7 @@ Result<WriteRun::Step> WriteRun::run_batch() {
         const auto mark = needs_mark(next_) ? scope.mark() : nullptr;
         const auto statement_mark = statements.results.size();
         auto step = evaluate(scope, next_, statements);
+        if (!step && blocked_on(step.error())) return std::move(step).error();
         if (step && request_.atomic && scope.bytes() > kAtomicBytesMax)
             step = Error(
                 ErrorCode::TransactionTooLarge,
@@ -166,9 +197,12 @@ Result<void> WriteRun::search_outside(std::size_t i) {
     ++core_.counters.outside_searches;
     if (searches_ > 1) ++core_.counters.searches_repeated;
     const auto& write = request_.writes[i];
-    auto collection = core_.catalog.find(write.ns);
+    const Transaction* own =
+        request_.statement ? &request_.statement->transaction() : nullptr;
+    auto collection = own ? own->catalog()->find(write.ns) : core_.catalog.find(write.ns);
     if (!collection) return {};  // dropped meanwhile: found out inside
-    auto targets = search_targets(core_, core_.storage->latest(), SearchView::Latest, collection,
+    auto targets = search_targets(core_, own ? own->reader() : core_.storage->latest(),
+                                  own ? SearchView::Snapshot : SearchView::Latest, collection,
                                   write, 0, request_.deadline);
     if (!targets) {
         // An error of the search is the write's own; the search inside will meet it again unless it
@@ -181,7 +215,7 @@ Result<void> WriteRun::search_outside(std::size_t i) {
     return {};
 }
 
-ApplyScope::RetryReference WriteRun::retry_reference(std::size_t i) const {
+WriteScope::RetryReference WriteRun::retry_reference(std::size_t i) const {
     if (!request_.retry) return {};
     return {request_.retry->lsid.view(), request_.retry->txn_number, stmt_id(i)};
 }

@@ -1,6 +1,7 @@
 // One write request on its way through the apply section, in as many stays as its size asks for.
 #pragma once
 
+#include "engine/collection/apply_scope.h"
 #include "engine/collection/records.h"
 #include "engine/write/target_search.h"
 
@@ -29,13 +30,16 @@ class WriteRun {
     void set_targets(std::size_t write, Targets targets) { outside_[write] = std::move(targets); }
 
     /// Executes everything. An error refuses the rest of the request; outcomes of single writes
-    /// carry their own errors.
-    Result<void> run();
+    /// carry their own errors. With a blocked_error() (session/intents.h) nothing of the present
+    /// batch was applied: call again, with the id of the waiter, when its turn has come.
+    Result<void> run(WaiterId waiter = 0);
+    /// Documents that a transaction holds are left alone instead of waited for.
+    void skip_held_records() { skip_held_ = true; }
     /// Behind the last change of the run, or the newest applied one when nothing changed: the
     /// answer must wait for it.
     storage::CommitPosition position() const { return position_; }
     std::vector<WriteOutcome> take_outcomes() { return std::move(outcomes_); }
-    bool wait_durable() const { return request_.wait_durable; }
+    bool wait_durable() const { return request_.wait_durable && !request_.statement; }
 
   private:
     enum class Step { Finished, BatchFull, SearchOutside };
@@ -53,26 +57,31 @@ class WriteRun {
     Result<void> check_request() const;
     void prepare(std::size_t from, std::size_t to);
     Result<Step> run_batch();
+    Result<Step> run_batch_in_transaction();
+    Result<void> run_plain();
+    Result<void> run_in_transaction();
+    void start_batch();
+    void take_back_batch();
     Result<void> search_outside(std::size_t i);
     void fail_atomic(std::size_t i, Error error);
     void skip_rest();
 
-    Result<Step> evaluate(ApplyScope& scope, std::size_t i, PendingStatements& statements);
-    Result<bool> answer_from_record(ApplyScope& scope, std::size_t i);
-    Result<void> evaluate_insert(ApplyScope& scope, std::size_t i);
-    Result<Step> evaluate_filtered(ApplyScope& scope, std::size_t i);
-    Result<Step> find_targets(ApplyScope& scope, const CollectionPtr& collection, std::size_t i);
+    Result<Step> evaluate(WriteScope& scope, std::size_t i, PendingStatements& statements);
+    Result<bool> answer_from_record(const storage::Reader& reader, std::size_t i);
+    Result<void> evaluate_insert(WriteScope& scope, std::size_t i);
+    Result<Step> evaluate_filtered(WriteScope& scope, std::size_t i);
+    Result<Step> find_targets(WriteScope& scope, const CollectionPtr& collection, std::size_t i);
     bool usable(const Targets& targets, const Collection& collection,
                 const ConditionalWrite& write) const;
-    Result<void> apply_update(ApplyScope& scope, std::size_t i, storage::RecordId record,
+    Result<void> apply_update(WriteScope& scope, std::size_t i, storage::RecordId record,
                               bson::DocumentView before);
-    Result<void> apply_delete(ApplyScope& scope, std::size_t i, storage::RecordId record,
+    Result<void> apply_delete(WriteScope& scope, std::size_t i, storage::RecordId record,
                               bson::DocumentView before);
-    Result<void> upsert(ApplyScope& scope, std::size_t i);
-    Result<void> need_collection(ApplyScope& scope, const Namespace& ns);
+    Result<void> upsert(WriteScope& scope, std::size_t i);
+    Result<void> need_collection(WriteScope& scope, const Namespace& ns);
     void remember(std::size_t i, PendingStatements& statements);
 
-    ApplyScope::RetryReference retry_reference(std::size_t i) const;
+    WriteScope::RetryReference retry_reference(std::size_t i) const;
     std::int32_t stmt_id(std::size_t i) const;
     bool took_effect(std::size_t i) const;
 
@@ -84,6 +93,12 @@ class WriteRun {
     std::size_t applied_in_batch_ = 0;
     std::map<std::size_t, Targets> outside_;
     std::optional<Progress> progress_;  ///< of the write at next_
+    // What the batch under way began with, in case it has to be taken back.
+    std::size_t batch_first_ = 0;
+    std::optional<Progress> batch_progress_;
+    std::int64_t batch_matched_ = 0, batch_modified_ = 0;  ///< of the write at batch_first_
+    bool skip_held_ = false;
+    WaiterId waiter_ = 0;
     int searches_ = 0;                  ///< outside, of the write at next_ (or of an atomic list)
     storage::CommitPosition position_;
     std::string record_value_;  ///< reused
