@@ -1,9 +1,9 @@
 // Opening, closing, writing, and the housekeeping that runs beside.
 #include "engine/engine_impl.h"
 
-#include "engine/collection/apply_scope.h"
 #include <algorithm>
 #include <thread>
+#include "engine/collection/apply_scope.h"
 
 namespace angelia::engine {
 

@@ -311,17 +311,22 @@ class Engine {
                                                           bson::Document lsid) = 0;
 
     // -- collections and indexes
-    virtual void create_collection(const Namespace& ns, bson::Document options,
-                                   Done done, SteadyTime deadline = SteadyTime::max()) = 0;  ///< NamespaceExists
-    virtual void drop_collection(const Namespace& ns,
-                                 std::function<void(Result<std::int32_t>)>
-                                     done, SteadyTime deadline = SteadyTime::max()) = 0;  ///< number of indexes it had; NamespaceNotFound
-    virtual void drop_database(const std::string& db, Done done, SteadyTime deadline = SteadyTime::max()) = 0;
+    virtual void create_collection(
+        const Namespace& ns, bson::Document options, Done done,
+        SteadyTime deadline = SteadyTime::max()) = 0;  ///< NamespaceExists
+    virtual void drop_collection(
+        const Namespace& ns, std::function<void(Result<std::int32_t>)> done,
+        SteadyTime deadline =
+            SteadyTime::max()) = 0;  ///< number of indexes it had; NamespaceNotFound
+    virtual void drop_database(const std::string& db, Done done,
+                               SteadyTime deadline = SteadyTime::max()) = 0;
     virtual void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
-                                std::function<void(Result<IndexBuild>)> done, SteadyTime deadline = SteadyTime::max()) = 0;
+                                std::function<void(Result<IndexBuild>)> done,
+                                SteadyTime deadline = SteadyTime::max()) = 0;
     /// `which`: a name, a key pattern, "*", or an array of names.
     virtual void drop_indexes(const Namespace& ns, bson::Value which,
-                              std::function<void(Result<std::int32_t>)> done, SteadyTime deadline = SteadyTime::max()) = 0;
+                              std::function<void(Result<std::int32_t>)> done,
+                              SteadyTime deadline = SteadyTime::max()) = 0;
     virtual std::vector<std::string> list_databases() = 0;
     virtual std::vector<CollectionInfo> list_collections(const std::string& db) = 0;
     virtual Result<CollectionStats> collection_stats(

@@ -66,8 +66,7 @@ void EngineImpl::drop_database(const std::string& db, Done done, SteadyTime dead
 }
 
 void EngineImpl::create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
-                                std::function<void(Result<IndexBuild>)> done,
-                                SteadyTime deadline) {
+                                std::function<void(Result<IndexBuild>)> done, SteadyTime deadline) {
     auto shared = std::make_shared<std::vector<IndexSpec>>(std::move(specs));
     run_ddl<IndexBuild>(
         deadline,
@@ -82,8 +81,7 @@ void EngineImpl::create_indexes(const Namespace& ns, std::vector<IndexSpec> spec
 }
 
 void EngineImpl::drop_indexes(const Namespace& ns, bson::Value which,
-                              std::function<void(Result<std::int32_t>)> done,
-                              SteadyTime deadline) {
+                              std::function<void(Result<std::int32_t>)> done, SteadyTime deadline) {
     auto shared = std::make_shared<bson::Value>(std::move(which));
     run_ddl<std::int32_t>(
         deadline,

@@ -2,10 +2,10 @@
 // docs/engine.md.
 #pragma once
 
+#include "engine/catalog/ddl.h"
 #include "engine/changes/change_streams.h"
 #include "engine/core.h"
 #include "engine/cursor/cursor.h"
-#include "engine/catalog/ddl.h"
 #include "engine/session/session_table.h"
 #include "engine/session/snapshot_history.h"
 #include "engine/write/parked_work.h"
@@ -46,9 +46,10 @@ class EngineImpl final : public Engine {
     Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size,
                                                   bson::Document lsid) override;
 
-    void create_collection(const Namespace& ns, bson::Document options, Done done, SteadyTime deadline) override;
-    void drop_collection(const Namespace& ns,
-                         std::function<void(Result<std::int32_t>)> done, SteadyTime deadline) override;
+    void create_collection(const Namespace& ns, bson::Document options, Done done,
+                           SteadyTime deadline) override;
+    void drop_collection(const Namespace& ns, std::function<void(Result<std::int32_t>)> done,
+                         SteadyTime deadline) override;
     void drop_database(const std::string& db, Done done, SteadyTime deadline) override;
     void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
                         std::function<void(Result<IndexBuild>)> done, SteadyTime deadline) override;

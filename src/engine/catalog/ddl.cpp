@@ -106,8 +106,7 @@ Result<Committed<bool>> drop_database(Core& core, const std::string& db, WaiterI
     ApplyScope scope(core, waiter);
     const auto collections = scope.view().in_database(db);
     if (collections.empty()) return Committed<bool>{false, core.storage->applied()};
-    for (const auto& collection : collections)
-        ANGELIA_TRY(scope.need_collection_free(*collection));
+    for (const auto& collection : collections) ANGELIA_TRY(scope.need_collection_free(*collection));
     for (const auto& collection : collections) {
         scope.erase_collection(collection);
         log_drop(scope, *collection);
@@ -163,8 +162,8 @@ Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns,
     }
 }
 
-Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns,
-                                             bson::ValueView which, WaiterId waiter) {
+Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns, bson::ValueView which,
+                                             WaiterId waiter) {
     ANGELIA_TRY(core.check_open());
     ApplyScope scope(core, waiter);
     auto collection = scope.collection(ns);

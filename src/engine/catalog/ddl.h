@@ -28,9 +28,10 @@ Result<Committed<bool>> drop_database(Core& core, const std::string& db, WaiterI
 /// Errors: CannotCreateIndex, IndexOptionsConflict, IndexKeySpecsConflict, DuplicateKey,
 /// CannotIndexParallelArrays; then nothing is left behind.
 Result<Committed<IndexBuild>> create_indexes(Core& core, const Namespace& ns,
-                                             const std::vector<IndexSpec>& specs, WaiterId waiter = 0);
+                                             const std::vector<IndexSpec>& specs,
+                                             WaiterId waiter = 0);
 /// The number of indexes before. Errors: NamespaceNotFound, IndexNotFound, InvalidOptions (_id_).
-Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns,
-                                             bson::ValueView which, WaiterId waiter = 0);
+Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns, bson::ValueView which,
+                                             WaiterId waiter = 0);
 
 }  // namespace angelia::engine

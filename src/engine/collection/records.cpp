@@ -17,7 +17,7 @@ Result<void> check_unique(WriteScope& scope, const Collection& collection, const
     std::string value;
     ANGELIA_TRY_ASSIGN(bool taken,
                        scope.reader().get(storage::Family::Indexes,
-                                           storage::unique_entry(index.id, encoded), value));
+                                          storage::unique_entry(index.id, encoded), value));
     if (taken && storage::decode_record_id(value) != own)
         return duplicate_key_error(collection, index, document, encoded);
     return {};

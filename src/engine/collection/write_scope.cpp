@@ -51,9 +51,9 @@ void WriteScope::log_command(const std::string& db, const std::string& collectio
     append(fields);
 }
 
-Result<std::shared_ptr<Collection>> make_collection(
-    Core& core, const Namespace& ns, const bson::Document& options,
-    const std::function<std::uint32_t()>& next_id) {
+Result<std::shared_ptr<Collection>> make_collection(Core& core, const Namespace& ns,
+                                                    const bson::Document& options,
+                                                    const std::function<std::uint32_t()>& next_id) {
     auto collection = std::make_shared<Collection>();
     collection->ns = ns;
     collection->id = next_id();

@@ -38,8 +38,8 @@ class WriteScope {
     // -- permission, asked before a change is evaluated
     /// Called before a collection's first change. Errors: as touch_record, SnapshotUnavailable.
     virtual Result<void> touch_collection(const Collection& collection) = 0;
-    /// Called for every record that is changed or removed. Errors: a blocked_error() (intents.h) for
-    /// a plain write when a transaction holds it, WriteConflict for a transaction.
+    /// Called for every record that is changed or removed. Errors: a blocked_error() (intents.h)
+    /// for a plain write when a transaction holds it, WriteConflict for a transaction.
     virtual Result<void> touch_record(const Collection& collection, storage::RecordId record) = 0;
     /// The same for every key of a unique index that is added or removed.
     virtual Result<void> touch_unique(const Index& index, std::string_view encoded) = 0;
@@ -78,9 +78,9 @@ class WriteScope {
 };
 
 /// A new collection with its `_id` index, in memory only. Ids from `next_id`.
-Result<std::shared_ptr<Collection>> make_collection(
-    Core& core, const Namespace& ns, const bson::Document& options,
-    const std::function<std::uint32_t()>& next_id);
+Result<std::shared_ptr<Collection>> make_collection(Core& core, const Namespace& ns,
+                                                    const bson::Document& options,
+                                                    const std::function<std::uint32_t()>& next_id);
 /// The payload of its oplog entry.
 bson::Document create_payload(const Collection& collection);
 /// The collection with one index flagged as having several keys for a document.

@@ -114,9 +114,9 @@ Result<void> read_transaction_fields(Call& call, const Arguments& arguments) {
     const auto body = call.body();
     ANGELIA_TRY_ASSIGN(call.generic().txn_number, arguments.integer("txnNumber"));
     if (call.generic().txn_number && *call.generic().txn_number < 0)
-        return Error(ErrorCode::InvalidOptions,
-                     fmt::format("txnNumber must not be negative, got {}",
-                                 *call.generic().txn_number));
+        return Error(
+            ErrorCode::InvalidOptions,
+            fmt::format("txnNumber must not be negative, got {}", *call.generic().txn_number));
     if (body.has("autocommit") || body.has("startTransaction")) {
         ANGELIA_TRY(read_statement_fields(call));
         return {};

@@ -20,9 +20,9 @@ enum CommandFlags : std::uint32_t {
     kTestOnly = 1u << 5,   ///< exists only with test commands enabled
     kLong = 1u << 6,  ///< may take more than a millisecond: runs on the engine's workers, not on
                       ///< the I/O thread
-    kDuringShutdown = 1u << 7,  ///< also answered while the server shuts down
-    kApiVersion1 = 1u << 8,     ///< part of the versioned API
-    kInTransaction = 1u << 9,   ///< allowed within a transaction
+    kDuringShutdown = 1u << 7,    ///< also answered while the server shuts down
+    kApiVersion1 = 1u << 8,       ///< part of the versioned API
+    kInTransaction = 1u << 9,     ///< allowed within a transaction
     kEndsTransaction = 1u << 10,  ///< commitTransaction, abortTransaction
     kSnapshotReads = 1u << 11,    ///< takes readConcern "snapshot" outside of a transaction
 };

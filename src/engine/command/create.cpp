@@ -56,9 +56,12 @@ Result<void> create(const CallPtr& call) {
         call->succeed({});
         return {};
     }
-    call->engine().create_collection(ns, options.take(), [call](Result<bson::Timestamp> created) {
-        if (!call->failed(created)) call->succeed({}, *created);
-    }, call->deadline());
+    call->engine().create_collection(
+        ns, options.take(),
+        [call](Result<bson::Timestamp> created) {
+            if (!call->failed(created)) call->succeed({}, *created);
+        },
+        call->deadline());
     return {};
 }
 

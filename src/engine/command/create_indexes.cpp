@@ -158,18 +158,21 @@ Result<void> create_indexes(const CallPtr& call) {
         ANGELIA_TRY_ASSIGN(auto spec, parse_index_spec(document, ignore_unknown));
         specs.push_back(std::move(spec));
     }
-    call->engine().create_indexes(ns, std::move(specs), [call](Result<IndexBuild> built) {
-        if (call->failed(built)) return;
-        bson::Builder b;
-        b.add("numIndexesBefore", built->before)
-            .add("numIndexesAfter", built->after)
-            .add("createdCollectionAutomatically", built->created_collection);
-        if (built->all_existed)
-            b.add("note", "all indexes already exist");
-        else
-            b.add("commitQuorum", "votingMembers");
-        call->succeed(std::move(b), built->operation_time);
-    }, call->deadline());
+    call->engine().create_indexes(
+        ns, std::move(specs),
+        [call](Result<IndexBuild> built) {
+            if (call->failed(built)) return;
+            bson::Builder b;
+            b.add("numIndexesBefore", built->before)
+                .add("numIndexesAfter", built->after)
+                .add("createdCollectionAutomatically", built->created_collection);
+            if (built->all_existed)
+                b.add("note", "all indexes already exist");
+            else
+                b.add("commitQuorum", "votingMembers");
+            call->succeed(std::move(b), built->operation_time);
+        },
+        call->deadline());
     return {};
 }
 

@@ -62,10 +62,11 @@ Result<void> remove(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kDeleteCommand{.name = "delete",
-                                         .handler = remove,
-                                         .fields = kDeleteFields,
-                                         .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
-                                         .help = "removes documents from a collection"};
+extern const CommandEntry kDeleteCommand{
+    .name = "delete",
+    .handler = remove,
+    .fields = kDeleteFields,
+    .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
+    .help = "removes documents from a collection"};
 
 }  // namespace angelia::engine::command

@@ -7,14 +7,17 @@ namespace {
 
 Result<void> drop(const CallPtr& call) {
     ANGELIA_TRY_ASSIGN(const auto ns, call->collection());
-    call->engine().drop_collection(ns, [call, ns](Result<std::int32_t> dropped) {
-        bson::Builder b;
-        if (dropped)
-            b.add("nIndexesWas", *dropped).add("ns", ns.full());
-        else if (dropped.error().code != ErrorCode::NamespaceNotFound)
-            return call->fail(dropped.error());
-        call->succeed(std::move(b));
-    }, call->deadline());
+    call->engine().drop_collection(
+        ns,
+        [call, ns](Result<std::int32_t> dropped) {
+            bson::Builder b;
+            if (dropped)
+                b.add("nIndexesWas", *dropped).add("ns", ns.full());
+            else if (dropped.error().code != ErrorCode::NamespaceNotFound)
+                return call->fail(dropped.error());
+            call->succeed(std::move(b));
+        },
+        call->deadline());
     return {};
 }
 
@@ -22,15 +25,18 @@ Result<void> drop_database(const CallPtr& call) {
     if ((*call->body().begin()).value.to_int64() != 1)
         return Error(ErrorCode::IllegalOperation, "have to pass 1 as db parameter");
     const std::string db = call->database();
-    call->engine().drop_database(db, [call, db](Result<bson::Timestamp> dropped) {
-        bson::Builder b;
-        if (dropped) {
-            b.add("dropped", db);
-        } else if (dropped.error().code != ErrorCode::NamespaceNotFound) {
-            return call->fail(dropped.error());
-        }
-        call->succeed(std::move(b), dropped ? std::optional(*dropped) : std::nullopt);
-    }, call->deadline());
+    call->engine().drop_database(
+        db,
+        [call, db](Result<bson::Timestamp> dropped) {
+            bson::Builder b;
+            if (dropped) {
+                b.add("dropped", db);
+            } else if (dropped.error().code != ErrorCode::NamespaceNotFound) {
+                return call->fail(dropped.error());
+            }
+            call->succeed(std::move(b), dropped ? std::optional(*dropped) : std::nullopt);
+        },
+        call->deadline());
     return {};
 }
 

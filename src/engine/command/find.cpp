@@ -87,10 +87,11 @@ Result<void> find(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kFindCommand{.name = "find",
-                                       .handler = find,
-                                       .fields = kFindFields,
-                                       .flags = kReads | kApiVersion1 | kInTransaction | kSnapshotReads,
-                                       .help = "hands out documents of a collection"};
+extern const CommandEntry kFindCommand{
+    .name = "find",
+    .handler = find,
+    .fields = kFindFields,
+    .flags = kReads | kApiVersion1 | kInTransaction | kSnapshotReads,
+    .help = "hands out documents of a collection"};
 
 }  // namespace angelia::engine::command

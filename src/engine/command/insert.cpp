@@ -30,10 +30,11 @@ Result<void> insert(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kInsertCommand{.name = "insert",
-                                         .handler = insert,
-                                         .fields = kInsertFields,
-                                         .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
-                                         .help = "adds documents to a collection"};
+extern const CommandEntry kInsertCommand{
+    .name = "insert",
+    .handler = insert,
+    .fields = kInsertFields,
+    .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
+    .help = "adds documents to a collection"};
 
 }  // namespace angelia::engine::command

@@ -36,10 +36,11 @@ Result<void> kill_cursors(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kKillCursorsCommand{.name = "killCursors",
-                                              .handler = kill_cursors,
-                                              .fields = kKillCursorsFields,
-                                              .flags = kApiVersion1 | kInTransaction | kDuringShutdown,
-                                              .help = "ends cursors; unknown ones are no error"};
+extern const CommandEntry kKillCursorsCommand{
+    .name = "killCursors",
+    .handler = kill_cursors,
+    .fields = kKillCursorsFields,
+    .flags = kApiVersion1 | kInTransaction | kDuringShutdown,
+    .help = "ends cursors; unknown ones are no error"};
 
 }  // namespace angelia::engine::command

@@ -42,10 +42,13 @@ Result<void> drop_indexes(const CallPtr& call) {
     ANGELIA_TRY_ASSIGN(const auto which, Arguments("dropIndexes", call->body()).required("index"));
     if (!which.is(bson::Type::String) && !which.is_container())
         return wrong_type("dropIndexes.index", which, "string, object or array");
-    call->engine().drop_indexes(ns, bson::Value(which), [call](Result<std::int32_t> dropped) {
-        if (!call->failed(dropped))
-            call->succeed(std::move(bson::Builder().add("nIndexesWas", *dropped)));
-    }, call->deadline());
+    call->engine().drop_indexes(
+        ns, bson::Value(which),
+        [call](Result<std::int32_t> dropped) {
+            if (!call->failed(dropped))
+                call->succeed(std::move(bson::Builder().add("nIndexesWas", *dropped)));
+        },
+        call->deadline());
     return {};
 }
 

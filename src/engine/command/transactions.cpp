@@ -14,10 +14,11 @@ Result<void> check_within_transaction(const Call& call) {
 
 Result<void> commit_transaction(const CallPtr& call) {
     ANGELIA_TRY(check_within_transaction(*call));
-    call->engine().commit_transaction(
-        call->transaction_key(), [call](Result<bson::Timestamp> committed) {
-            if (!call->failed(committed)) call->succeed({}, *committed);
-        });
+    call->engine().commit_transaction(call->transaction_key(),
+                                      [call](Result<bson::Timestamp> committed) {
+                                          if (!call->failed(committed))
+                                              call->succeed({}, *committed);
+                                      });
     return {};
 }
 

@@ -64,10 +64,11 @@ Result<void> update(const CallPtr& call) {
 
 }  // namespace
 
-extern const CommandEntry kUpdateCommand{.name = "update",
-                                         .handler = update,
-                                         .fields = kUpdateFields,
-                                         .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
-                                         .help = "changes documents of a collection"};
+extern const CommandEntry kUpdateCommand{
+    .name = "update",
+    .handler = update,
+    .fields = kUpdateFields,
+    .flags = kWrites | kRetryable | kApiVersion1 | kInTransaction,
+    .help = "changes documents of a collection"};
 
 }  // namespace angelia::engine::command

@@ -83,9 +83,9 @@ Result<CursorPtr> CursorRegistry::check_out(const GetMoreSpec& spec) {
             ErrorCode::Unauthorized,
             fmt::format("Cannot run getMore on cursor {}, which was not created in this session",
                         spec.cursor_id));
-    const auto number =
-        spec.statement ? std::optional(spec.statement->transaction().key().txn_number)
-                       : std::nullopt;
+    const auto number = spec.statement
+                            ? std::optional(spec.statement->transaction().key().txn_number)
+                            : std::nullopt;
     if (cursor->txn_number != number)
         return Error(
             cursor->txn_number ? ErrorCode::Location50741 : ErrorCode::Location50740,

@@ -36,8 +36,7 @@ Result<void> QuerySource::start(const CollectionPtr& collection) {
 Result<void> QuerySource::attach() {
     // The snapshot is made before the catalog is read: an index that the catalog still shows has
     // all its entries in it. So is the ticket: gaps learnt later may not hold in it.
-    const bool needs_snapshot =
-        !parts_.pinned && scan_->plan().kind != query::Plan::Kind::IdLookup;
+    const bool needs_snapshot = !parts_.pinned && scan_->plan().kind != query::Plan::Kind::IdLookup;
     auto ticket = needs_snapshot ? scan_->gaps().begin() : GapCache::Ticket{};
     if (needs_snapshot) snapshot_ = core_.storage->at(core_.storage->snapshot());
     ANGELIA_TRY_ASSIGN(auto collection, present_collection());
@@ -55,8 +54,8 @@ Result<void> QuerySource::attach() {
                 fmt::format("the index that the cursor on {} walks was dropped", parts_.ns.full()));
     }
     const storage::Reader& reader = parts_.pinned ? parts_.pinned->reader()
-                                    : snapshot_  ? *snapshot_
-                                                 : core_.storage->latest();
+                                    : snapshot_   ? *snapshot_
+                                                  : core_.storage->latest();
     scan_->attach(reader, std::move(collection), index, std::move(ticket), core_.options.slow_move);
     attached_ = true;
     return {};

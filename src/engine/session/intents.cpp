@@ -78,9 +78,7 @@ void IntentTable::release(TransactionId holder, const std::vector<std::string>& 
     update_size();
 }
 
-void IntentTable::wake_first(Entry& entry) {
-    nudge(entry.queue.front());
-}
+void IntentTable::wake_first(Entry& entry) { nudge(entry.queue.front()); }
 
 Result<WaiterId> IntentTable::park(WaiterId waiter, const std::string& key,
                                    std::function<void()> resume) {

@@ -95,10 +95,11 @@ Result<void> RetryTable::check(const storage::Reader& reader, const RetryKey& ke
                                  "has already started on it.",
                                  key.txn_number, session->txn_number));
     if (key.txn_number == session->txn_number && session->committed_transaction)
-        return Error(ErrorCode::NoSuchTransaction,
-                     fmt::format("txnNumber {} of this session was used by a transaction, it cannot "
-                                 "be that of a retryable write",
-                                 key.txn_number));
+        return Error(
+            ErrorCode::NoSuchTransaction,
+            fmt::format("txnNumber {} of this session was used by a transaction, it cannot "
+                        "be that of a retryable write",
+                        key.txn_number));
     return {};
 }
 
@@ -151,8 +152,8 @@ Result<void> RetryTable::record(storage::ApplySection& section, const RetryKey& 
     }
     if (statements.committed_transaction) {
         session->committed_transaction = true;
-        const auto head = bson::make("txn", session->txn_number, "used", now, "more",
-                                     std::int32_t{0}, "t", true);
+        const auto head =
+            bson::make("txn", session->txn_number, "used", now, "more", std::int32_t{0}, "t", true);
         section.put(storage::Family::Meta, retry_head_key(lsid), head.bytes());
         return {};
     }

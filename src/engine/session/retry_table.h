@@ -33,7 +33,7 @@ struct PendingStatements {
 
 /// The newest number that left a record in a session.
 struct LastTransaction {
-    std::int64_t txn_number = -1;  ///< -1 = none
+    std::int64_t txn_number = -1;        ///< -1 = none
     bool committed_transaction = false;  ///< else a retryable write
 };
 

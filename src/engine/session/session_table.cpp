@@ -42,9 +42,7 @@ void TransactionStatement::finish() {
     if (!finished_.exchange(true)) table_.check_in(transaction_, failed_);
 }
 
-Result<void> TransactionStatement::check_alive() const {
-    return table_.check_alive(*transaction_);
-}
+Result<void> TransactionStatement::check_alive() const { return table_.check_alive(*transaction_); }
 
 SessionTable::Session* SessionTable::find(const bson::Document& lsid) {
     auto it = sessions_.find(std::string(lsid.bytes()));
@@ -56,8 +54,8 @@ Result<LastTransaction> SessionTable::stored(const bson::Document& lsid) {
     return core_.retries.last(core_.storage->latest(), lsid);
 }
 
-Result<StatementPtr> SessionTable::begin_statement(
-    const RetryKey& key, bool start, const std::function<Result<ReadView>()>& view) {
+Result<StatementPtr> SessionTable::begin_statement(const RetryKey& key, bool start,
+                                                   const std::function<Result<ReadView>()>& view) {
     Ended ended;
     std::shared_ptr<Transaction> transaction;
     LastTransaction stored_last;
@@ -296,7 +294,8 @@ void SessionTable::end_sessions(const std::function<bool(bson::DocumentView lsid
     {
         std::lock_guard lock(mutex_);
         for (auto& [id, session] : sessions_)
-            if (chosen(session.lsid)) end(session, State::Aborted, ErrorCode::NoSuchTransaction, ended);
+            if (chosen(session.lsid))
+                end(session, State::Aborted, ErrorCode::NoSuchTransaction, ended);
     }
     finish(std::move(ended));
 }
@@ -316,11 +315,13 @@ std::vector<bson::Document> SessionTable::sweep() {
         const auto now = core_.clock().steady_now();
         for (auto it = sessions_.begin(); it != sessions_.end();) {
             Session& session = it->second;
-            if (session.state == State::Open && now - session.started >= std::chrono::seconds(core_.settings.transaction_lifetime_seconds.load()))
+            if (session.state == State::Open &&
+                now - session.started >=
+                    std::chrono::seconds(core_.settings.transaction_lifetime_seconds.load()))
                 end(session, State::Aborted, ErrorCode::TransactionExceededLifetimeLimitSeconds,
                     ended);
-            const bool idle =
-                !session.in_use && session.state != State::Open && now - session.last_used >= kSessionIdle;
+            const bool idle = !session.in_use && session.state != State::Open &&
+                              now - session.last_used >= kSessionIdle;
             if (idle) forgotten.push_back(session.lsid.copy());
             it = idle ? sessions_.erase(it) : std::next(it);
         }

@@ -52,8 +52,8 @@ class SessionTable {
 
     /// Checks the number, opens the transaction if this is its first statement, and gives the
     /// statement the use of it. `view`: what it will read. Errors: TransactionTooOld,
-    /// NoSuchTransaction, TransactionCommitted, ConflictingOperationInProgress (another statement is
-    /// running, or the number is open already), TemporarilyUnavailable.
+    /// NoSuchTransaction, TransactionCommitted, ConflictingOperationInProgress (another statement
+    /// is running, or the number is open already), TemporarilyUnavailable.
     Result<StatementPtr> begin_statement(const RetryKey& key, bool start,
                                          const std::function<Result<ReadView>()>& view);
     /// Where the commit stands, also when it was committed before. Errors: as begin_statement,

@@ -23,14 +23,16 @@ Result<ReadView> SnapshotHistory::find(bson::Timestamp at) {
             if (k.view.position.time == at) return k.view;
     }
     if (at > core_.storage->durable().time)
-        return Error(ErrorCode::SnapshotUnavailable,
-                     fmt::format("readConcern.atClusterTime {}:{} lies in the future of this server",
-                                 at.seconds, at.increment));
-    return Error(ErrorCode::SnapshotTooOld,
-                 fmt::format("the snapshot of time {}:{} is not kept; the last {} times that replies "
-                             "named are, for {} seconds",
-                             at.seconds, at.increment, kSnapshotsMax,
-                             core_.settings.snapshot_window_seconds.load()));
+        return Error(
+            ErrorCode::SnapshotUnavailable,
+            fmt::format("readConcern.atClusterTime {}:{} lies in the future of this server",
+                        at.seconds, at.increment));
+    return Error(
+        ErrorCode::SnapshotTooOld,
+        fmt::format("the snapshot of time {}:{} is not kept; the last {} times that replies "
+                    "named are, for {} seconds",
+                    at.seconds, at.increment, kSnapshotsMax,
+                    core_.settings.snapshot_window_seconds.load()));
 }
 
 void SnapshotHistory::forget_old() {

@@ -10,7 +10,7 @@ namespace angelia::engine {
 
 namespace {
 
-constexpr std::size_t kRecordIdBytes = 8;   // at the end of record keys and plain index entries
+constexpr std::size_t kRecordIdBytes = 8;     // at the end of record keys and plain index entries
 constexpr std::size_t kRecordTimeOffset = 1;  // behind the version byte of a record value
 
 bool ends_provisional(std::string_view bytes) {

@@ -54,8 +54,8 @@ class Transaction {
     struct Pending {
         CollectionPtr collection;
         std::int64_t documents = 0, bytes = 0;
-        std::uint64_t inserted = 0;  ///< provisional ids given out
-        bool created = false;        ///< by this transaction
+        std::uint64_t inserted = 0;         ///< provisional ids given out
+        bool created = false;               ///< by this transaction
         std::vector<std::size_t> multikey;  ///< indexes found to have several keys for a document
     };
     Pending& pending(const CollectionPtr& collection);

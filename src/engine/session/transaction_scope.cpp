@@ -33,8 +33,8 @@ TransactionScope::TransactionScope(Core& core, Transaction& transaction)
 bson::Timestamp TransactionScope::stamp() { return core_.storage->begin_apply()->next_timestamp(); }
 
 Result<void> TransactionScope::take(std::string key, bool shared) {
-    const bool taken = shared ? core_.intents.take_shared(t_.id_, key)
-                              : core_.intents.take(t_.id_, key);
+    const bool taken =
+        shared ? core_.intents.take_shared(t_.id_, key) : core_.intents.take(t_.id_, key);
     if (!taken) return write_conflict("another operation holds or waits for what it changes");
     t_.intents_.push_back(std::move(key));
     return {};
@@ -62,7 +62,8 @@ Result<CollectionPtr> TransactionScope::create_collection(const Namespace& ns,
     ANGELIA_TRY(t_.catalog_->check_database_case(ns.db));
     ANGELIA_TRY(core_.catalog.view()->check_database_case(ns.db));
     ANGELIA_TRY(take(namespace_intent(ns), false));
-    ANGELIA_TRY_ASSIGN(auto made, make_collection(core_, ns, options, [this] { return next_id(); }));
+    ANGELIA_TRY_ASSIGN(auto made,
+                       make_collection(core_, ns, options, [this] { return next_id(); }));
     CollectionPtr collection = std::move(made);
     show(collection);
     t_.pending(collection).created = true;
@@ -88,10 +89,9 @@ Result<void> TransactionScope::touch_record(const Collection& collection,
     ANGELIA_TRY(take(record_intent(collection.id, record), false));
     if (core_.options.transaction_mutant == TransactionMutant::NoConflictCheck) return {};
     std::string newest;
-    ANGELIA_TRY_ASSIGN(bool there,
-                       core_.storage->latest().get(
-                           storage::Family::Records,
-                           storage::record_key(collection.id, record), newest));
+    ANGELIA_TRY_ASSIGN(bool there, core_.storage->latest().get(
+                                       storage::Family::Records,
+                                       storage::record_key(collection.id, record), newest));
     // Times are given out in commit order, so what is newer than the snapshot has a greater one.
     if (!there || storage::record_time(newest) > t_.position_.time)
         return write_conflict("a document changed after the transaction began");
@@ -165,9 +165,10 @@ void TransactionScope::append(OplogFields& fields) {
 Result<void> TransactionScope::check_size() {
     const auto size = t_.bytes();
     if (size > kTransactionBytesMax)
-        return Error(ErrorCode::TransactionTooLarge,
-                     fmt::format("the transaction holds {} bytes of changes, at most {} are allowed",
-                                 size, kTransactionBytesMax));
+        return Error(
+            ErrorCode::TransactionTooLarge,
+            fmt::format("the transaction holds {} bytes of changes, at most {} are allowed", size,
+                        kTransactionBytesMax));
     const auto before = core_.transaction_bytes.fetch_add(size - t_.counted_bytes_);
     const auto together = before + size - t_.counted_bytes_;
     t_.counted_bytes_ = size;

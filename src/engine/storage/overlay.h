@@ -7,8 +7,8 @@
 #include "engine/storage/storage.h"
 
 #include <map>
-#include <optional>
 #include <memory_resource>
+#include <optional>
 #include <vector>
 
 namespace rocksdb {

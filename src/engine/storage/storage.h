@@ -114,8 +114,8 @@ class ApplySection : public Reader {
     virtual Result<CommitPosition> commit() = 0;
 };
 
-/// Changes on top of a snapshot that only their owner sees, until it puts them into an apply section
-/// itself: a transaction. Iterators see changes made while they are used. Not thread-safe.
+/// Changes on top of a snapshot that only their owner sees, until it puts them into an apply
+/// section itself: a transaction. Iterators see changes made while they are used. Not thread-safe.
 class Workspace : public Reader {
   public:
     virtual void put(Family family, std::string_view key, std::string_view value) = 0;

@@ -29,8 +29,8 @@ bool ParkedWork::park(std::string key) {
     if (waiter_ == 0) ++core_.counters.parked;
     // From the moment it is parked another thread may run it, so the timer comes first.
     if (deadline_ != SteadyTime::max() && !timer_) {
-        const auto rest = std::chrono::duration_cast<microseconds>(deadline_ -
-                                                                   core_.clock().steady_now());
+        const auto rest =
+            std::chrono::duration_cast<microseconds>(deadline_ - core_.clock().steady_now());
         timer_ = timers_.post_after(std::max(rest, microseconds{0}), [self] {
             std::lock_guard inner(self->core_.apply_mutex);
             self->core_.intents.nudge(self->waiter_);

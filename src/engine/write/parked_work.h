@@ -1,5 +1,6 @@
 // Work that may have to wait for a transaction: runs at once, is parked where an intent is in its
-// way, runs again when its turn has come, and ends with its deadline at the latest. No thread waits.
+// way, runs again when its turn has come, and ends with its deadline at the latest. No thread
+// waits.
 #pragma once
 
 #include "engine/core.h"

@@ -44,8 +44,7 @@ Result<bool> WriteRun::answer_from_record(const storage::Reader& reader, std::si
     outcome.upserted_id = found->upserted_id;
     outcome.retried = true;
     if (found->has_image) {
-        ANGELIA_TRY_ASSIGN(outcome.image,
-                           core_.retries.image(reader, *request_.retry, stmt_id(i)));
+        ANGELIA_TRY_ASSIGN(outcome.image, core_.retries.image(reader, *request_.retry, stmt_id(i)));
     }
     ++core_.counters.retried_statements;
     return true;

@@ -197,8 +197,7 @@ Result<void> WriteRun::search_outside(std::size_t i) {
     ++core_.counters.outside_searches;
     if (searches_ > 1) ++core_.counters.searches_repeated;
     const auto& write = request_.writes[i];
-    const Transaction* own =
-        request_.statement ? &request_.statement->transaction() : nullptr;
+    const Transaction* own = request_.statement ? &request_.statement->transaction() : nullptr;
     auto collection = own ? own->catalog()->find(write.ns) : core_.catalog.find(write.ns);
     if (!collection) return {};  // dropped meanwhile: found out inside
     auto targets = search_targets(core_, own ? own->reader() : core_.storage->latest(),

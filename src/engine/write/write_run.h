@@ -99,7 +99,7 @@ class WriteRun {
     std::int64_t batch_matched_ = 0, batch_modified_ = 0;  ///< of the write at batch_first_
     bool skip_held_ = false;
     WaiterId waiter_ = 0;
-    int searches_ = 0;                  ///< outside, of the write at next_ (or of an atomic list)
+    int searches_ = 0;  ///< outside, of the write at next_ (or of an atomic list)
     storage::CommitPosition position_;
     std::string record_value_;  ///< reused
 };
