@@ -200,6 +200,7 @@ struct ResultCursorSpec {
     std::vector<bson::Document> documents;
     std::int64_t batch_size = 101;
     bson::Document lsid;
+    StatementPtr statement{};
 };
 
 struct CountSpec {

@@ -207,6 +207,7 @@ Result<CursorBatch> EngineImpl::open_result_cursor(ResultCursorSpec spec) {
     cursor->ns = spec.ns;
     cursor->shown_ns = spec.ns.full();
     cursor->lsid = std::move(spec.lsid);
+    cursor->txn_number = number_of(spec.statement);
     cursor->source.next = [list]() -> Result<std::optional<bson::Document>> {
         std::optional<bson::Document> next;
         if (list->at < list->documents.size()) next = std::move(list->documents[list->at++]);

@@ -135,7 +135,7 @@ Result<Result<ConditionalWrite>> read_bulk_op(const Call& call,
         return Result<ConditionalWrite>(make_insert(*ns, inserted));
     }
     const auto refuse_multi = [&call](bool multi) -> Result<void> {
-        if (!multi || !call.generic().txn_number) return {};
+        if (!multi || !call.is_retryable()) return {};
         return Error(ErrorCode::InvalidOptions, "Cannot use retryable writes with multi=true");
     };
     if (first.key == "update") {
@@ -259,6 +259,7 @@ void reply_to_bulk(Call& call, BulkReport report, std::int64_t batch_size, bool 
     spec.documents = std::move(report.items);
     spec.batch_size = batch_size;
     spec.lsid = call.generic().lsid.copy();
+    spec.statement = call.statement();
     auto batch = call.engine().open_result_cursor(std::move(spec));
     if (call.failed(batch)) return;
     bson::Builder b = cursor_reply(*batch, true);
@@ -319,7 +320,7 @@ extern const CommandEntry kBulkWriteCommand{
     .name = "bulkWrite",
     .handler = bulk_write,
     .fields = kBulkWriteFields,
-    .flags = kAdminOnly | kWrites | kRetryable | kApiVersion1,
+    .flags = kAdminOnly | kWrites | kRetryable | kApiVersion1 | kInTransaction,
     .help = "inserts, updates and deletes over several collections"};
 
 }  // namespace angelia::engine::command

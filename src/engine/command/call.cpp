@@ -37,7 +37,7 @@ SteadyTime Call::deadline() const {
 }
 
 std::optional<RetryKey> Call::retry_key() const {
-    if (!generic_.txn_number || generic_.in_transaction) return std::nullopt;
+    if (!is_retryable()) return std::nullopt;
     return RetryKey{generic_.lsid.copy(), *generic_.txn_number};
 }
 

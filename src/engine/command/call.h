@@ -55,6 +55,8 @@ class Call : public std::enable_shared_from_this<Call> {
     bool wait_durable() const {
         return !generic_.write_concern.unacknowledged && !request_.unacknowledged;
     }
+    /// A number without a transaction.
+    bool is_retryable() const { return generic_.txn_number && !generic_.in_transaction; }
     /// Of a retryable write; nothing within a transaction.
     std::optional<RetryKey> retry_key() const;
     /// Session and number, for the commands of a transaction.

@@ -43,7 +43,7 @@ Result<void> remove(const CallPtr& call) {
     bool stopped = false;
     for (std::size_t i = 0; i < documents.size(); ++i) {
         ANGELIA_TRY_ASSIGN(const auto part, read_delete_statement(documents[i]));
-        if (part.multi && call->generic().txn_number)
+        if (part.multi && call->is_retryable())
             return Error(ErrorCode::InvalidOptions, "Cannot use retryable writes with limit=0");
         if (stopped) continue;
         auto write = make_write(ns, part);

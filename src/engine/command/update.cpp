@@ -41,7 +41,7 @@ Result<void> update(const CallPtr& call) {
     std::vector<UpdateStatement> parts;
     for (const auto& document : documents) {
         ANGELIA_TRY_ASSIGN(const auto part, read_update_statement(document));
-        if (part.multi && call->generic().txn_number)
+        if (part.multi && call->is_retryable())
             return Error(ErrorCode::InvalidOptions, "Cannot use retryable writes with multi=true");
         parts.push_back(part);
     }
