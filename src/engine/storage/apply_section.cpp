@@ -121,12 +121,20 @@ void StorageImpl::left_section(std::chrono::steady_clock::time_point entered) {
 }
 
 Result<CommitPosition> StorageImpl::write(Overlay& changes) {
+    auto position = write_batch(changes);
+    std::lock_guard lock(state_mutex_);
+    writing_ = false;
+    return position;
+}
+
+Result<CommitPosition> StorageImpl::write_batch(Overlay& changes) {
     CommitPosition position;
     {
         std::lock_guard lock(state_mutex_);
         if (closing_) return store_closed();
         if (write_error_) return *write_error_;
         if (changes.empty()) return applied_;
+        writing_ = true;
         position = {applied_.sequence + 1, applied_.time};
     }
     if (options_.memory) ANGELIA_TRY(check_room(changes));

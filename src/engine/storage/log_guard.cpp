@@ -1,34 +1,32 @@
 #include "engine/storage/log_guard.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace angelia::engine::storage {
-namespace {
 
 using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
+/// One log file. RocksDB appends from one thread at a time and may sync from another meanwhile.
 class GuardedLog final : public rocksdb::FSWritableFileOwnerWrapper {
   public:
-    GuardedLog(std::unique_ptr<rocksdb::FSWritableFile> file,
-               std::shared_ptr<GuardedLogState> state)
-        : FSWritableFileOwnerWrapper(std::move(file)), state_(std::move(state)) {}
+    GuardedLog(std::unique_ptr<rocksdb::FSWritableFile> file, LogGuard& guard)
+        : FSWritableFileOwnerWrapper(std::move(file)), guard_(guard) {}
+    ~GuardedLog() override { guard_.forget(*this); }
 
     IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
                     IODebugContext* debug) override {
-        if (broken()) return IOStatus::OK();
-        return swallow(target()->Append(data, options, debug));
+        return written([&] { return target()->Append(data, options, debug); });
     }
     IOStatus Append(const rocksdb::Slice& data, const IOOptions& options,
                     const rocksdb::DataVerificationInfo& verification,
                     IODebugContext* debug) override {
-        if (broken()) return IOStatus::OK();
-        return swallow(target()->Append(data, options, verification, debug));
+        return written([&] { return target()->Append(data, options, verification, debug); });
     }
     IOStatus Flush(const IOOptions& options, IODebugContext* debug) override {
-        if (broken()) return IOStatus::OK();
-        return swallow(target()->Flush(options, debug));
+        return written([&] { return target()->Flush(options, debug); });
     }
     IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
         return synced([&] { return target()->Sync(options, debug); });
@@ -36,35 +34,49 @@ class GuardedLog final : public rocksdb::FSWritableFileOwnerWrapper {
     IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
         return synced([&] { return target()->Fsync(options, debug); });
     }
-
-  private:
-    bool broken() const {
-        std::lock_guard lock(state_->mutex);
-        return !state_->failure.ok();
-    }
-    IOStatus swallow(IOStatus s) {
-        if (!s.ok()) remember(s);
+    IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
+        guard_.forget(*this);
+        if (auto s = target()->Close(options, debug); !s.ok() && unsettled()) guard_.remember(s);
         return IOStatus::OK();
     }
-    void remember(const IOStatus& s) {
-        std::lock_guard lock(state_->mutex);
-        if (state_->failure.ok()) state_->failure = s;
-    }
-    template <class SyncCall>
-    IOStatus synced(SyncCall call) {
-        {
-            std::lock_guard lock(state_->mutex);
-            if (!state_->failure.ok()) return state_->abandoned ? IOStatus::OK() : state_->failure;
-        }
-        auto s = call();
-        if (!s.ok()) remember(s);
-        std::lock_guard lock(state_->mutex);
-        // An append may have been lost while the device was at work.
-        return s.ok() ? state_->failure : s;
+
+    bool unsettled() const { return synced_.load() < written_.load(); }
+    void settle() { synced_ = written_.load(); }
+    /// For the guard, which keeps the file from being closed meanwhile.
+    IOStatus sync_now() {
+        return covering([&] { return target()->Sync(IOOptions(), nullptr); });
     }
 
-    std::shared_ptr<GuardedLogState> state_;
+  private:
+    template <class Call>
+    IOStatus written(Call call) {
+        if (!guard_.settle_before(this)) return IOStatus::OK();
+        ++written_;  // before the call: a part of what fails may be there
+        if (auto s = call(); !s.ok()) guard_.remember(s);
+        return IOStatus::OK();
+    }
+    template <class Call>
+    IOStatus synced(Call call) {
+        if (!guard_.failure().ok()) return IOStatus::OK();
+        if (auto s = covering(call); !s.ok()) guard_.remember(s);
+        return IOStatus::OK();
+    }
+    template <class Call>
+    IOStatus covering(Call call) {
+        const auto covered = written_.load();
+        if (auto s = call(); !s.ok()) return s;
+        auto before = synced_.load();
+        while (before < covered && !synced_.compare_exchange_weak(before, covered)) {
+        }
+        return IOStatus::OK();
+    }
+
+    LogGuard& guard_;
+    std::atomic<std::uint64_t> written_{0};  ///< calls that changed the file
+    std::atomic<std::uint64_t> synced_{0};   ///< how many of them the device has
 };
+
+namespace {
 
 bool is_log_file(const std::string& path) {
     return path.size() > 4 && path.compare(path.size() - 4, 4, ".log") == 0;
@@ -81,41 +93,49 @@ IOStatus LogGuard::NewWritableFile(const std::string& path, const rocksdb::FileO
         *result = std::move(file);
         return IOStatus::OK();
     }
-    auto state = std::make_shared<GuardedLogState>();
+    auto log = std::make_unique<GuardedLog>(std::move(file), *this);
     {
         std::lock_guard lock(mutex_);
-        logs_.erase(std::remove_if(logs_.begin(), logs_.end(),
-                                   [](const auto& log) { return log.expired(); }),
-                    logs_.end());
-        logs_.push_back(state);
+        logs_.push_back(log.get());
     }
-    *result = std::make_unique<GuardedLog>(std::move(file), std::move(state));
+    *result = std::move(log);
     return IOStatus::OK();
 }
 
 IOStatus LogGuard::failure() const {
     std::lock_guard lock(mutex_);
-    bool newest = true;
-    for (auto log = logs_.rbegin(); log != logs_.rend(); ++log) {
-        const auto state = log->lock();
-        if (!state) continue;
-        std::lock_guard state_lock(state->mutex);
-        // An older one counts too until it is given up: a memtable switch may have put a new log in
-        // front of it.
-        if (!state->failure.ok() && (newest || !state->abandoned)) return state->failure;
-        newest = false;
-    }
-    return IOStatus::OK();
+    return failure_;
 }
 
-void LogGuard::abandon_broken() {
+void LogGuard::repaired() {
     std::lock_guard lock(mutex_);
-    for (const auto& log : logs_) {
-        if (const auto state = log.lock()) {
-            std::lock_guard state_lock(state->mutex);
-            state->abandoned = !state->failure.ok();
+    failure_ = IOStatus::OK();
+    for (auto* log : logs_) log->settle();
+}
+
+void LogGuard::remember(const IOStatus& failure) {
+    std::lock_guard lock(mutex_);
+    if (failure_.ok()) failure_ = failure;
+}
+
+bool LogGuard::settle_before(const GuardedLog* log) {
+    std::lock_guard lock(mutex_);
+    if (!failure_.ok()) return false;
+    for (auto* older : logs_) {
+        if (older == log || older == logs_.back()) break;
+        if (!older->unsettled()) continue;
+        // Once for each switch of memtables, and RocksDB was about to do the same.
+        if (auto s = older->sync_now(); !s.ok()) {
+            failure_ = s;
+            return false;
         }
     }
+    return true;
+}
+
+void LogGuard::forget(const GuardedLog& log) {
+    std::lock_guard lock(mutex_);
+    logs_.erase(std::remove(logs_.begin(), logs_.end(), &log), logs_.end());
 }
 
 }  // namespace angelia::engine::storage

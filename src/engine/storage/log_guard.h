@@ -1,11 +1,15 @@
-// Stands between RocksDB and its log files, so that a log that could not be written is told where
-// it counts: at the sync.
+// Stands between RocksDB and its log files, so that a log that could not be written or synced is
+// told to us and to nobody else.
 //
-// RocksDB treats a failed append to its log as the end of that file: builds with assertions
-// (Debian's has them) abort when a commit comes while the syncer meets a full disk, and others call
-// it fatal when a memtable is switched at that moment. Both are wrong for us: the memtables hold
-// everything, and a flush of all of them repairs the store. So a guarded log swallows what it
-// cannot write, remembers why, and refuses to be synced.
+// RocksDB takes a failure of a log for the end of that file. Builds with assertions (Debian's has
+// them) end the process when a commit comes while the syncer meets a full disk, or when the syncer
+// comes to a log whose sync failed in a flush before; others call it fatal when a memtable is
+// switched at that moment. All of that is wrong for us: the memtables hold everything, and a flush
+// of all of them repairs the store. So RocksDB never hears of it: the guard keeps the first failure
+// and from then on drops what goes to any log, until the memtables were flushed.
+//
+// It also keeps the order of the logs: nothing goes into a log before the ones it follows are
+// synced. Otherwise a power cut could take the end of a log and leave the beginning of the next.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -16,14 +20,9 @@
 
 namespace angelia::engine::storage {
 
-/// What became of one log file.
-struct GuardedLogState {
-    std::mutex mutex;
-    rocksdb::IOStatus failure;  ///< the first; everything after it was dropped
-    bool abandoned = false;     ///< what it was to hold is going into tables
-};
+class GuardedLog;
 
-/// Threads: safe.
+/// Must outlive its files. Threads: safe.
 class LogGuard final : public rocksdb::FileSystemWrapper {
   public:
     using rocksdb::FileSystemWrapper::FileSystemWrapper;
@@ -33,16 +32,26 @@ class LogGuard final : public rocksdb::FileSystemWrapper {
                                       std::unique_ptr<rocksdb::FSWritableFile>* result,
                                       rocksdb::IODebugContext* debug) override;
 
-    /// Why a log lost something that is in no table yet; OK when none did.
+    /// Syncs the logs that were left. Before RocksDB is asked to write the newest one, so that it
+    /// need not be waited for inside: commits would wait, too.
+    void settle() { (void)settle_before(nullptr); }
+    /// Why logs lost something that is in no table yet; OK when none did. When it is OK after a
+    /// sync of RocksDB's log that began after a commit, that commit is durable.
     rocksdb::IOStatus failure() const;
-    /// Lets the broken logs be closed. Only when nothing is committed before all memtables were
-    /// flushed; call again for each try.
-    void abandon_broken();
+    /// All that was ever committed is in tables: logs are written again.
+    void repaired();
 
   private:
-    mutable std::mutex mutex_;
-    std::vector<std::weak_ptr<GuardedLogState>>
-        logs_;  ///< open ones, oldest first; the last is the one being written
+    friend class GuardedLog;
+
+    void remember(const rocksdb::IOStatus& failure);
+    /// Syncs the logs before `log`, or before the newest; false when logs are not written any more.
+    bool settle_before(const GuardedLog* log);
+    void forget(const GuardedLog& log);
+
+    mutable std::mutex mutex_;  // everything below
+    rocksdb::IOStatus failure_;
+    std::vector<GuardedLog*> logs_;  ///< open ones, oldest first
 };
 
 }  // namespace angelia::engine::storage

@@ -245,8 +245,10 @@ TEST(StorageFaults, WriterFarAheadOfTheDiskNeedsNoContinuationToGoOn) {
     auto storage = open_faulty(folder, disk);
     std::mutex held_by_the_writer;
     std::unique_lock lock(held_by_the_writer);
+    disk.hold_log_syncs();  // or it might be durable at once, and run here
     storage->on_durable(insert(*storage, 0, "x").value_or_throw().position,
                         [&](Result<void>) { std::lock_guard waits(held_by_the_writer); });
+    disk.release_log_syncs();
     const std::string text(1 << 20, 'x');
     CommitPosition last;
     for (RecordId record = 1; record <= 70; ++record) {
@@ -354,6 +356,84 @@ TEST(StorageFaults, FailedSyncStopsWritesUntilARestart) {
     auto storage = open_faulty(folder, disk);
     EXPECT_EQ(missing(told.durable, testing::records(*storage)), 0u);
     EXPECT_TRUE(insert_durably(*storage, 4, "again"));
+}
+
+// RocksDB syncs a log it has left before it flushes the memtables of that log, and our syncer may
+// come to the same log afterwards. Builds of RocksDB with assertions end the process when a file
+// that failed is synced again.
+TEST(StorageFaults, FailedSyncOfALogThatWasLeftIsAnErrorAndNotTheEndOfTheProcess) {
+    TempFolder folder;
+    FaultEnvironment disk;
+    auto options = fault_options(folder, disk);
+    options.durability = Durability::Periodic;
+    options.periodic_sync = std::chrono::hours(1);  // the flush comes to the log first
+    auto storage = Storage::open(options).value_or_throw();
+    const auto good = insert_durably(*storage, 1, "good").value_or_throw();
+    disk.fail_next_log_sync();
+    (void)storage->compact(Family::Records, {}, {});
+    const auto later = insert_durably(*storage, 2, "later");
+    ASSERT_FALSE(later);
+    EXPECT_NE(later.error().message.find("until the process is restarted"), std::string::npos)
+        << later.error().message;
+    EXPECT_EQ(storage->durable().time, good.time);
+    storage.reset();  // syncs what there is
+    storage = open_faulty(folder, disk);
+    EXPECT_EQ(testing::records(*storage).count(1), 1u);
+    EXPECT_TRUE(insert_durably(*storage, 3, "again"));
+}
+
+TEST(StorageFaults, FullDiskMetByAFlushFirstIsComeBackFrom) {
+    for (const std::uint64_t space : {0u, 10u, 5000u}) {
+        SCOPED_TRACE(space);
+        TempFolder folder;
+        FaultEnvironment disk;
+        auto options = fault_options(folder, disk);
+        options.durability = Durability::Periodic;
+        options.periodic_sync = std::chrono::hours(1);
+        auto storage = Storage::open(options).value_or_throw();
+        for (int i = 0; i < 100; ++i)
+            insert_durably(*storage, i, std::string(100, 'x')).value_or_throw();
+        disk.fill_disk_after(space);
+        (void)storage->compact(Family::Records, {}, {});
+        Told told;
+        write_until_refused(*storage, 1000, 1000, told);
+        EXPECT_TRUE(eventually([&] { return storage->statistics().resume_attempts >= 3; }));
+        disk.free_disk();
+        EXPECT_TRUE(eventually([&] { return storage->statistics().writable; }))
+            << storage->statistics().write_error;
+        EXPECT_TRUE(insert_durably(*storage, 101, "after"));
+        const auto found = testing::records(*storage);
+        EXPECT_EQ(testing::oplog_inserts(*Oplog::attach(*storage)).value_or_throw(), found);
+        EXPECT_EQ(missing(told.durable, found), 0u);
+        EXPECT_GE(found.size(), 101u);
+    }
+}
+
+TEST(StorageFaults, PowerCutAroundASwitchOfLogsLosesTheEndAndLeavesNoHole) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        SCOPED_TRACE(seed);
+        TempFolder folder;
+        FaultEnvironment disk(seed);
+        auto options = fault_options(folder, disk);
+        options.durability = Durability::Periodic;
+        options.periodic_sync = std::chrono::hours(1);
+        auto storage = Storage::open(options).value_or_throw();
+        for (int i = 0; i < 50; ++i) insert_durably(*storage, i, "x").value_or_throw();
+        const auto syncs = disk.log_syncs();
+        disk.hold_log_syncs();
+        std::thread compactor([&] { (void)storage->compact(Family::Records, {}, {}); });
+        EXPECT_TRUE(eventually([&] { return disk.log_syncs() > syncs; }));
+        // The log is left and not synced; these go to the next one.
+        for (int i = 50; i < 2000; ++i) insert(*storage, i, "x").value_or_throw();
+        disk.power_cut();
+        compactor.join();
+        storage.reset();
+        disk.power_on(Survivors::RandomPrefix);
+        storage = open_faulty(folder, disk);
+        const auto found = testing::records(*storage);
+        EXPECT_EQ(found.empty() ? -1 : found.rbegin()->first,
+                  static_cast<std::int64_t>(found.size()) - 1);
+    }
 }
 
 TEST(StorageFaults, EveryPendingContinuationHearsOfTheFailure) {

@@ -88,6 +88,7 @@ class StorageImpl final : public Storage {
     void try_resume();
     void give_up_if_fatal(const rocksdb::Status& status);
     void relieve_memory();
+    Result<CommitPosition> write_batch(Overlay& changes);
     Result<void> check_room(const Overlay& changes);
 
     // constant after start()
@@ -118,6 +119,7 @@ class StorageImpl final : public Storage {
     CommitPosition synced_;  ///< strict: same as durable; periodic: what the device has
     std::uint64_t applied_bytes_ = 0;
     std::uint64_t synced_bytes_ = 0;
+    bool writing_ = false;  ///< a commit that was not refused is on its way
     bool syncer_sleeps_ = false;
     bool closing_ = false;   ///< no new commits
     bool stopping_ = false;  ///< threads end

@@ -10,18 +10,17 @@ using SyncClock = std::chrono::steady_clock;
 
 rocksdb::Status StorageImpl::flush_log(bool sync) {
     if (sync) ++syncs_;
+    database_->log_guard->settle();
     auto s = database_->db->FlushWAL(sync);
-    if (s.ok())
-        s = database_->log_guard
-                ->failure();  // without a sync RocksDB does not hear of a write that failed
+    if (s.ok()) s = database_->log_guard->failure();  // RocksDB does not hear of it
     return s;
 }
 
 void StorageImpl::sync_loop() {
     const bool periodic = options_.durability == Durability::Periodic;
     CommitPosition written;  // handed to the kernel; sequences of this run start at 1
-    std::optional<SyncClock::time_point>
-        sync_due;  // periodic: the kernel has what the device has not
+    // periodic: the kernel has what the device has not
+    std::optional<SyncClock::time_point> sync_due;
     std::unique_lock lock(state_mutex_);
     for (;;) {
         const auto work = [&] { return !log_broken_ && applied_ != written; };
@@ -171,12 +170,21 @@ void StorageImpl::keep_loop() {
 
 void StorageImpl::try_resume() {
     ++resume_attempts_;
-    // All that was applied goes into tables in one step, whatever became of the log, and a new log
-    // begins.
-    if (!options_.memory) database_->log_guard->abandon_broken();
     auto s = database_->db->Resume();
-    if (s.ok()) s = database_->flush();  // RocksDB may not know that anything is wrong
-    if (s.ok() && !options_.memory) s = flush_log(true);
+    if (!s.ok()) return give_up_if_fatal(s);
+    bool repair_log = false;
+    {
+        std::lock_guard lock(state_mutex_);
+        repair_log = !options_.memory && write_error_;
+        if (write_error_ && writing_) return;  // it began before the error; next time
+    }
+    // All that was applied goes into tables in one step, whatever became of the log, and a new log
+    // begins. RocksDB does not know that anything is wrong with it.
+    s = database_->flush();
+    if (s.ok() && repair_log) {
+        database_->log_guard->repaired();
+        s = flush_log(true);
+    }
     if (!s.ok()) return give_up_if_fatal(s);
     std::unique_lock lock(state_mutex_);
     resume_wanted_ = false;
