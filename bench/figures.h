@@ -47,7 +47,8 @@ struct Row {
 struct Floors {
     Quantiles hops4_paced;  ///< 100/s
     Quantiles hops4_back_to_back;
-    double sync_us = 0;  ///< p50 of fdatasync after a 2 KB append
+    Quantiles hops2_back_to_back;  ///< client -> server -> client
+    double sync_us = 0;            ///< p50 of fdatasync after a 2 KB append
 };
 
 inline constexpr int kRepetitions = 3;

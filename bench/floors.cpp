@@ -91,18 +91,42 @@ Result<double> sync_floor(const std::string& folder) {
 
 }  // namespace
 
-int floor_server() {
+namespace {
+
+/// Listens on a free port of loopback and prints it; -1 when that fails.
+int listen_and_print_port() {
     const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in a{};
     a.sin_family = AF_INET;
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (::bind(listener, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 ||
         ::listen(listener, 2) != 0)
-        return 1;
+        return -1;
     socklen_t size = sizeof a;
     ::getsockname(listener, reinterpret_cast<sockaddr*>(&a), &size);
     fmt::print("{}\n", ntohs(a.sin_port));
     std::fflush(stdout);
+    return listener;
+}
+
+}  // namespace
+
+int floor_echo() {
+    const int listener = listen_and_print_port();
+    if (listener < 0) return 1;
+    const int end = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    const int one = 1;
+    ::setsockopt(end, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    std::string frame(kPayloadBytes, '\0');
+    while (read_all(end, frame.data(), frame.size()) &&
+           write_all(end, frame.data(), frame.size())) {
+    }
+    return 0;
+}
+
+int floor_server() {
+    const int listener = listen_and_print_port();
+    if (listener < 0) return 1;
     int ends[2];
     const int one = 1;
     for (int& end : ends) {
@@ -138,7 +162,7 @@ int floor_responder(int port) {
 
 Result<Floors> measure_floors(const std::string& folder) {
     Floors floors;
-    std::vector<Quantiles> paced, back_to_back;
+    std::vector<Quantiles> paced, back_to_back, two;
     std::vector<double> syncs;
     for (int i = 0; i < kRepetitions; ++i) {
         ANGELIA_TRY_ASSIGN(auto server, cli::ChildProcess::start_self({"floor-server"}));
@@ -154,11 +178,20 @@ Result<Floors> measure_floors(const std::string& folder) {
         if (second) back_to_back.push_back(*second);
         ::close(fd);
         if (!second) return second.error();
+        ANGELIA_TRY_ASSIGN(auto echo, cli::ChildProcess::start_self({"floor-echo"}));
+        ANGELIA_TRY_ASSIGN(const std::string echo_port, echo.read_line(milliseconds(5000)));
+        const int echo_fd = connect_to(std::stoi(echo_port));
+        if (echo_fd < 0) return {ErrorCode::SocketException, "the floor's echo does not accept"};
+        auto round_trips = hops(echo_fd, 5000, 0);
+        ::close(echo_fd);
+        if (!round_trips) return round_trips.error();
+        two.push_back(*round_trips);
         ANGELIA_TRY_ASSIGN(const double sync, sync_floor(folder));
         syncs.push_back(sync);
     }
     floors.hops4_paced = median(paced);
     floors.hops4_back_to_back = median(back_to_back);
+    floors.hops2_back_to_back = median(two);
     floors.sync_us = median(syncs);
     return floors;
 }

@@ -2,6 +2,7 @@
 // bench/results/latest.json.
 #include "floors.h"
 #include "messaging_rows.h"
+#include "server_rows.h"
 
 #include "cli/table.h"
 
@@ -22,6 +23,7 @@ std::string json_of(const Floors& floors, const std::vector<Row>& rows) {
         .add("hops4_paced_p50_us", floors.hops4_paced.p50_us)
         .add("hops4_paced_p99_us", floors.hops4_paced.p99_us);
     b.add("hops4_back_to_back_p50_us", floors.hops4_back_to_back.p50_us)
+        .add("hops2_back_to_back_p50_us", floors.hops2_back_to_back.p50_us)
         .add("sync_us", floors.sync_us)
         .close();
     b.open_array("rows");
@@ -50,7 +52,12 @@ int measure(const std::string& results, const std::string& only) {
     fmt::print(stderr, "measuring floors\n");
     const auto floors = measure_floors(folder);
     if (!floors) return fmt::print(stderr, "bench: {}\n", floors.error().message), 1;
-    const std::pair<const char*, std::function<Result<Row>()>> rows[] = {
+    struct Entry {
+        const char* name;
+        std::function<Result<Row>()> run;
+        const char* group = "messaging";
+    };
+    const Entry rows[] = {
         {"in-process", [&] { return request_reply_in_process(); }},
         {"memory", [&] { return request_reply_three_processes(*floors, folder, false); }},
         {"strict", [&] { return request_reply_three_processes(*floors, folder, true); }},
@@ -61,11 +68,15 @@ int measure(const std::string& results, const std::string& only) {
         {"one-way-exclusive", [&] { return one_way(folder, true); }},
         {"start-memory", [&] { return start_up(folder, true); }},
         {"start-strict", [&] { return start_up(folder, false); }},
+        {"transaction", [&] { return transaction_of_two(folder); }, "server"},
+        {"transactions", [&] { return transactions_of_many(folder); }, "server"},
+        {"insert", [&] { return single_insert(*floors, folder); }, "server"},
+        {"event", [] { return event_after_reply(); }, "server"},
     };
     std::vector<Row> done;
     int failed = 0;
-    for (const auto& [name, run] : rows) {
-        if (!only.empty() && only != name) continue;
+    for (const auto& [name, run, group] : rows) {
+        if (!only.empty() && only != name && only != group) continue;
         fmt::print(stderr, "measuring {}\n", name);
         auto row = run();
         if (row) {
@@ -99,6 +110,7 @@ int main(int argc, char** argv) {
     const std::string role = argc > 1 ? argv[1] : "";
     if (role == "floor-server") return floor_server();
     if (role == "floor-responder" && argc > 2) return floor_responder(std::atoi(argv[2]));
+    if (role == "floor-echo") return floor_echo();
     if (role == "serve" && argc > 2) return child_server(argv[2]);
     if (role == "responder" && argc > 2) return child_responder(argv[2]);
     return measure(argc > 2 ? argv[2] : "bench/results/latest.json", role);
