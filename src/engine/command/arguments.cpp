@@ -125,6 +125,9 @@ Result<void> read_transaction_fields(Call& call, const Arguments& arguments) {
     if (call.generic().lsid.empty())
         return Error(ErrorCode::InvalidOptions,
                      "Transaction number requires a session ID to also be specified");
+    if (*call.generic().txn_number < 0)
+        return Error(ErrorCode::InvalidOptions,
+                     fmt::format("txnNumber cannot be negative: {}", *call.generic().txn_number));
     if (!call.entry().has(kRetryable))
         return Error(ErrorCode::Location50768,
                      fmt::format("Command '{}' takes no txnNumber outside of a transaction",

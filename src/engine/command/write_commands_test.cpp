@@ -167,6 +167,9 @@ TEST_F(Writes, RetryingOnlyWorksForSingleDocuments) {
         72);
     EXPECT_EQ(code(retryable(R"({"delete": "c", "deletes": [{"q": {}, "limit": 0}])", 1)), 72);
     EXPECT_EQ(code(R"({"insert": "c", "documents": [{}], "txnNumber": {"$numberLong": "1"}})"), 72);
+    EXPECT_EQ(code(R"({"insert": "c", "documents": [{}], "txnNumber": {"$numberLong": "-1"},
+                       "lsid": {"id": {"$uuid": "11111111-1111-4111-8111-111111111111"}}})"),
+              72);
     EXPECT_EQ(code(retryable(R"({"find": "c")", 1)), 50768);
 }
 
