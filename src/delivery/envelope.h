@@ -48,9 +48,7 @@ struct SendDefaults {
 /// the publisher gave. Errors: BadValue (what, what is allowed).
 Result<void> complete(Message& message, const SendDefaults& defaults);
 
-/// 1 to 255 bytes UTF-8 without control characters. Errors: BadValue.
-Result<void> check_topic(std::string_view topic);
-/// The same for sender ids and recipients.
+/// What check_topic() says of topics, for sender ids and recipients.
 Result<void> check_sender(std::string_view id);
 
 /// Answer to `request`: in_answer_to, recipient, topic, priority ten more urgent; the rest is the

@@ -95,8 +95,6 @@ class Context {
     std::map<std::string, std::int64_t> expired_ ANGELIA_GUARDED_BY(mutex_);
 };
 
-/// Checks what the user gave. Errors: BadValue (which option, what is allowed).
-Result<void> check_options(const Options& options);
 std::string random_uuid();
 std::string local_host_name();
 

@@ -73,6 +73,26 @@ TEST(Exclusive, FailureBacksOffFromOneSecondDoubling) {
     }
 }
 
+// Reasons come from exceptions and other programs; what is stored must be a valid document.
+TEST(Exclusive, ReasonsOfAnyBytesAndLengthAreStored) {
+    const std::string long_one = std::string(65535, 'x') + "\u00e9" + std::string(10, 'y');
+    for (const auto& [reason, stored] :
+         {std::pair<std::string, std::string>{"caf\xe9 is shut", "caf? is shut"},
+          {"caf\u00e9 is shut", "caf\u00e9 is shut"},
+          {long_one, std::string(65535, 'x')}}) {
+        SimCluster cluster;
+        const std::string why = reason;
+        cluster.start("worker")
+            .bus->listen("t", [&](const Message&) -> Reply { return reject(why); })
+            .value_or_throw();
+        auto& sender = cluster.start("sender");
+        cluster.pass(1s);
+        sender.bus->publish({.topic = "t", .exclusive = true}).value_or_throw();
+        cluster.settle();
+        EXPECT_EQ(cluster.documents("msg").at(0)["last_error"].as_string(), stored);
+    }
+}
+
 TEST(Exclusive, ExceptionOfAHandlerCountsAsRejection) {
     SimCluster cluster;
     auto& sender = cluster.start("sender");

@@ -392,6 +392,42 @@ TEST(Publish, WorksBeforeStartAndMakesSureThatMessagesCanExpire) {
     EXPECT_EQ(code_of(sender.bus->publish({.topic = ""}).error()), "BadValue");
 }
 
+TEST(Publish, NeedsNoRightToMakeIndexesAndSaysSoOnce) {
+    SimCluster cluster;
+    auto& a = cluster.add("a");
+    a.store->set_fault_before(
+        [](const store::testing::SimulatedCall& call) -> std::optional<Error> {
+            if (call.verb != "ensure_indexes") return std::nullopt;
+            return Error(ErrorCode::Unauthorized, "not authorized on app to createIndexes");
+        });
+    EXPECT_TRUE(a.bus->publish({.topic = "t"}));
+    EXPECT_TRUE(a.bus->publish({.topic = "t"}));
+    EXPECT_EQ(cluster.count("msg"), 2u);
+    ASSERT_EQ(a.log.size(), 1u);
+    EXPECT_NE(a.log[0].find("indexes of collection app.msg could not be made"), std::string::npos)
+        << a.log[0];
+    EXPECT_EQ(counter(a, "index_errors"), 1);
+}
+
+TEST(Publish, NeverStoresWhatHasExpiredByTheServersClock) {
+    SimCluster cluster;
+    cluster.server.set_clock_offset(1h);
+    auto& a = cluster.add("a");
+    a.bus->publish({.topic = "t", .ttl = 30s}).value_or_throw();
+    const auto stored = cluster.documents("msg");
+    EXPECT_EQ(stored.at(0)["delete_at"].as_date().millis - cluster.clock.system_millis(),
+              (1h + 30s) / 1ms);
+}
+
+TEST(Publish, ChecksItsOptionsBeforeStart) {
+    SimCluster cluster;
+    const auto published = cluster.add("a", {.queue = "a$b"}).bus->publish({.topic = "t"});
+    ASSERT_FALSE(published);
+    EXPECT_EQ(code_of(published.error()), "BadValue");
+    EXPECT_EQ(published.error().message,
+              "option queue is \"a$b\"; allowed are up to 100 bytes without $ and zero bytes");
+}
+
 TEST(Decisions, RingTellsWhatWasDecided) {
     SimCluster cluster;
     auto& sender = cluster.start("sender");

@@ -145,17 +145,56 @@ void Node::ensure_indexes(int attempt) {
             if (!there) indexes.push_back(std::move(index));
         }
     }
-    auto main = context.store.ensure_indexes(context.main, std::move(indexes));
-    auto locks = main
-                     ? context.store.ensure_indexes(context.locks, copy(context.names.lock_indexes))
-                     : std::move(main);
-    if (locks) return;
-    context.metrics.add(Counter::index_errors);
-    context.log(LogLevel::Warning, "indexes could not be made, which will be tried again: " +
-                                       locks.error().to_string());
+    auto made = context.store.ensure_indexes(context.main, std::move(indexes));
+    const auto* collection = &context.main;
+    if (made) {
+        collection = &context.locks;
+        made = context.store.ensure_indexes(context.locks, copy(context.names.lock_indexes));
+    }
+    if (made) return;
+    index_error(*collection, made.error(), "it will be tried again");
     const auto delay = std::min(milliseconds(5000), milliseconds(250 * attempt));
     context.post_after(context.run.background, delay,
                        [this, attempt] { ensure_indexes(attempt + 1); });
+}
+
+void Node::index_error(const store::CollectionName& collection, const Error& error,
+                       std::string_view what_now) {
+    context.metrics.add(Counter::index_errors);
+    // Again and again the same: once is enough to hear it.
+    const int code = static_cast<int>(error.code);
+    const bool news = index_error_told_.exchange(code) != code;
+    context.log(news ? LogLevel::Warning : LogLevel::Info,
+                "indexes of collection " + collection.full() + " could not be made, " +
+                    std::string(what_now) + ": " + error.to_string());
+}
+
+// A publisher whose clock is wrong must not store what has expired already.
+Result<void> Node::learn_publisher_time() {
+    if (publisher_time_known_) return {};
+    const auto start = context.clock.steady_now();
+    const auto time = context.store.server_time();
+    if (time) {
+        context.learn_server_time(*time);
+        publisher_time_known_ = true;
+        return {};
+    }
+    // A server that was waited for is not there, and publishing would wait as long again. Anything
+    // else, such as a cut connection, is no reason not to try.
+    if (context.clock.steady_now() - start > milliseconds(1000)) return time.error();
+    return {};
+}
+
+// A publisher that never starts makes sure that what it stores can expire. Not being able to must
+// not keep it from publishing: it may have no right to, and others may have made them.
+void Node::ensure_publisher_indexes() {
+    if (publish_indexes_done_.exchange(true)) return;
+    std::vector<store::IndexDefinition> indexes;
+    for (const auto& i : context.names.own_indexes)
+        indexes.push_back({i.name, i.key.copy(), i.unique, i.sparse, i.expire_after_seconds});
+    if (auto made = context.store.ensure_indexes(context.main, std::move(indexes)); !made)
+        index_error(context.main, made.error(),
+                    "without them expired messages stay; what was published is stored");
 }
 
 void Node::became_ready() {
@@ -214,11 +253,14 @@ Result<void> Node::need_started() const {
 
 Result<std::vector<bson::ObjectId>> Node::publish(std::vector<Message> messages, bool to_self) {
     if (state_ >= State::Stopping) return {ErrorCode::ShutdownInProgress, "this node has stopped"};
+    const bool new_node = state_ == State::New;
+    if (new_node) ANGELIA_TRY(check_options(context.options));
     std::vector<bson::ObjectId> ids;
     if (messages.empty()) return ids;
     if (messages.size() > 100'000)
         return {ErrorCode::BadValue, "publish() of " + std::to_string(messages.size()) +
                                          " messages; allowed are 1 to 100000"};
+    if (new_node) ANGELIA_TRY(learn_publisher_time());
     std::vector<bson::Document> documents;
     documents.reserve(messages.size());
     const auto now = context.server_millis();
@@ -237,23 +279,14 @@ Result<std::vector<bson::ObjectId>> Node::publish(std::vector<Message> messages,
         ids.push_back(m.id);
         documents.push_back(delivery::encode(m));
     }
-    if (state_ == State::New && !publish_indexes_done_.exchange(true)) {
-        // A publisher that never starts makes sure that what it stores can expire.
-        std::vector<store::IndexDefinition> indexes;
-        for (const auto& i : context.names.own_indexes)
-            indexes.push_back({i.name, i.key.copy(), i.unique, i.sparse, i.expire_after_seconds});
-        if (auto ok = context.store.ensure_indexes(context.main, std::move(indexes)); !ok) {
-            publish_indexes_done_ = false;
-            return std::move(ok).error();
-        }
-        if (auto time = context.store.server_time()) context.learn_server_time(*time);
-    }
     std::vector<bson::DocumentView> views;
     views.reserve(documents.size());
     for (const auto& d : documents) views.push_back(d.view());
     ANGELIA_TRY_ASSIGN(const auto stored,
                        context.store.insert(context.main, views, false, Context::majority()));
     context.metrics.add(Counter::published, stored.inserted);
+    // Behind the messages: a server that cannot be reached is waited for once.
+    if (new_node) ensure_publisher_indexes();
     if (!stored.errors.empty()) {
         Error first = stored.errors.front().error;
         if (messages.size() > 1) {

@@ -65,6 +65,10 @@ class Node : public std::enable_shared_from_this<Node> {
     void beat();
     void renew();
     void ensure_indexes(int attempt);
+    Result<void> learn_publisher_time();
+    void ensure_publisher_indexes();
+    void index_error(const store::CollectionName& collection, const Error& error,
+                     std::string_view what_now);
     void became_ready();
     std::size_t release_what_waits();
 
@@ -76,7 +80,9 @@ class Node : public std::enable_shared_from_this<Node> {
     Condition ready_changed_;
     bool first_poll_ ANGELIA_GUARDED_BY(mutex_) = false;
     bool streams_started_ ANGELIA_GUARDED_BY(mutex_) = false;
-    std::atomic<bool> publish_indexes_done_{false};
+    /// Of publishers that never start.
+    std::atomic<bool> publish_indexes_done_{false}, publisher_time_known_{false};
+    std::atomic<int> index_error_told_{0};  ///< code of the last one that was said as a warning
 };
 
 }  // namespace angelia::messaging

@@ -1,5 +1,7 @@
 #include "messaging/settle_writes.h"
 
+#include <angelia/bson/validate.h>
+
 namespace angelia::messaging {
 namespace {
 
@@ -55,6 +57,23 @@ void add_mark(const Context& context, const delivery::Envelope& e, std::int64_t 
     out.push_back(update_of(filter.take(), update.take()));
 }
 
+/// Reasons come from exceptions and other programs: what is stored is UTF-8 and of a sane length.
+std::string storable_reason(std::string_view reason) {
+    constexpr std::size_t kReasonBytesMax = 64 * 1024;
+    std::string text(reason.substr(0, kReasonBytesMax));
+    if (bson::is_utf8(text)) return text;
+    // Cut in the middle of a character, or no UTF-8 at all.
+    for (int cut = 1; cut <= 3 && text.size() > 3; ++cut) {
+        text.pop_back();
+        if (reason.size() > kReasonBytesMax && bson::is_utf8(text)) return text;
+    }
+    text.assign(reason.substr(0, kReasonBytesMax));
+    for (char& c : text) {
+        if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+    }
+    return text;
+}
+
 MessageWrites leased_writes(const Context& context, const Settlement& s, std::int64_t now) {
     const Message& m = s.work->message();
     MessageWrites w;
@@ -82,8 +101,8 @@ MessageWrites leased_writes(const Context& context, const Settlement& s, std::in
         case Outcome::Failed: {
             const bson::Date until{now + delivery::retry_delay(m.attempt).count()};
             w.updates.push_back(
-                update_of(ours(context, m),
-                          make("$set", make("leased_until", until, "last_error", s.reason))));
+                update_of(ours(context, m), make("$set", make("leased_until", until, "last_error",
+                                                              storable_reason(s.reason)))));
             return w;
         }
         case Outcome::Release:

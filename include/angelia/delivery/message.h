@@ -2,11 +2,13 @@
 // (docs/formats/messages.md), decoded.
 #pragma once
 
+#include <angelia/base/result.h>
 #include <angelia/bson/builder.h>
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace angelia::delivery {
@@ -53,5 +55,8 @@ struct Message {
     bool is_answer() const { return in_answer_to.has_value(); }
     Message copy() const;
 };
+
+/// 1 to 255 bytes UTF-8 without control characters. Errors: BadValue.
+Result<void> check_topic(std::string_view topic);
 
 }  // namespace angelia::delivery

@@ -4,6 +4,7 @@
 #include <angelia/base/clock.h>
 #include <angelia/base/executor.h>
 #include <angelia/base/log.h>
+#include <angelia/base/result.h>
 
 #include <memory>
 #include <optional>
@@ -72,6 +73,9 @@ struct Options {
     const Clock* clock{nullptr};  ///< nullptr: the machine's; must outlive the node
     Executors executors{};        ///< for tests and hosts with threads of their own
 };
+
+/// What start() and the first publish() check. Errors: BadValue (which option, what is allowed).
+Result<void> check_options(const Options& options);
 
 }  // namespace angelia::messaging
 
