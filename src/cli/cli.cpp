@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/output.h"
 
 #include <angelia/angelia.h>
 
@@ -25,28 +26,28 @@ std::string command_names(const CLI::App& app) {
 }  // namespace
 
 int run(int argc, char** argv) {
+    hold_standard_streams();
     CLI::App app("Reliable messaging on the document database you already run", "angelia");
     app.require_subcommand(1);
     app.set_version_flag("--version", "angelia " + version());
     app.footer(
-        "Exit codes: 0 ok, 1 failed, 2 usage, 3 unreachable, 4 no answer in time.\nHelp on a "
-        "command: angelia COMMAND --help");
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 unreachable, 4 no answer in time, 128 + signal "
+        "when one ended it early.\nHelp on a command: angelia COMMAND --help");
     Invocation invocation;
     for (const AddCommand add : kCommands) add(app, invocation);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& e) {
-        return app.exit(e);
+        return finish_output(app.exit(e));
     } catch (const CLI::ParseError& e) {
         if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
-            fmt::print(stderr, "angelia: no command '{}'; commands: {}\n", argv[1],
-                       command_names(app));
+            say("angelia: no command '{}'; commands: {}\n", argv[1], command_names(app));
         } else {
             app.exit(e);
         }
         return kUsage;
     }
-    return invocation.run ? invocation.run() : static_cast<int>(kUsage);
+    return finish_output(invocation.run ? invocation.run() : static_cast<int>(kUsage));
 }
 
 }  // namespace angelia::cli

@@ -1,6 +1,10 @@
 #include "cli/common.h"
 
+#include "cli/duration.h"
+#include "cli/output.h"
+
 #include <angelia/angelia.h>
+#include <angelia/bson/validate.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -8,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -16,11 +21,37 @@ namespace angelia::cli {
 namespace {
 
 int signal_pipe[2] = {-1, -1};
+std::atomic<int> signal_came{0};
+std::atomic<void (*)()> last_resort{nullptr};
 
-void on_signal(int) {
+void on_signal(int number) {
+    int none = 0;
+    if (number != 0 && !signal_came.compare_exchange_strong(none, number) && number == SIGINT) {
+        if (auto* const function = last_resort.load()) function();
+        ::_exit(exit_code_of_signal(number));
+    }
+    const int saved = errno;
     const char byte = 1;
     [[maybe_unused]] const auto n =
-        ::write(signal_pipe[1], &byte, 1);  // the pipe is never full of more than a few bytes
+        ::write(signal_pipe[1], &byte, 1);  // full: then it is readable already
+    errno = saved;
+}
+
+CLI::Validator topic_check() {
+    return CLI::Validator(
+        [](std::string& given) -> std::string {
+            const auto checked = delivery::check_topic(given);
+            return checked ? std::string() : checked.error().message;
+        },
+        "");
+}
+
+CLI::Validator utf8_check() {
+    return CLI::Validator(
+        [](std::string& given) -> std::string {
+            return bson::is_utf8(given) ? std::string() : "is not UTF-8; allowed is UTF-8 text";
+        },
+        "");
 }
 
 }  // namespace
@@ -40,11 +71,45 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
 }
 
 void add_queue_options(CLI::App& command, QueueOptions& options) {
-    command.add_option("--queue", options.queue, "name of the queue")->capture_default_str();
+    add_text_option(command, "--queue", options.queue, "name of the queue")->capture_default_str();
     command.add_option("--layout", options.layout, "standard")
         ->check(CLI::IsMember({"standard"}, CLI::ignore_case))
         ->capture_default_str();
-    command.add_option("--id", options.id, "sender id of this node (default: a random UUID)");
+    add_text_option(command, "--id", options.id, "sender id of this node (default: a random UUID)");
+}
+
+CLI::Option* add_text_option(CLI::App& command, const std::string& name, std::string& text,
+                             const std::string& help) {
+    return command.add_option(name, text, help)->check(utf8_check());
+}
+
+CLI::Option* add_text_option(CLI::App& command, const std::string& name,
+                             std::vector<std::string>& texts, const std::string& help) {
+    return command.add_option(name, texts, help)->check(utf8_check());
+}
+
+CLI::Option* add_topic_option(CLI::App& command, std::string& topic, const std::string& help) {
+    return command.add_option("topic", topic, help)->check(topic_check());
+}
+
+CLI::Option* add_topic_option(CLI::App& command, std::vector<std::string>& topics,
+                              const std::string& help) {
+    return command.add_option("topic", topics, help)->check(topic_check());
+}
+
+CLI::Option* add_duration_option(CLI::App& command, const std::string& name, std::string& text,
+                                 const std::string& help, milliseconds least) {
+    return command.add_option(name, text, help)
+        ->check(CLI::Validator(
+            [least](std::string& given) -> std::string {
+                const auto duration = parse_duration(given);
+                if (!duration) return duration.error().message;
+                if (*duration < least)
+                    return fmt::format("'{}' is too short; allowed is {} ms and more", given,
+                                       least.count());
+                return {};
+            },
+            "DURATION"));
 }
 
 int exit_code_of(const Error& error) {
@@ -54,16 +119,20 @@ int exit_code_of(const Error& error) {
         case ErrorCode::SocketException:
         case ErrorCode::NetworkTimeout:
             return kUnreachable;
-        case ErrorCode::ExceededTimeLimit:
-            return kNoAnswer;
         default:
             return kFailed;
     }
 }
 
 int fail(const Error& error) {
-    fmt::print(stderr, "angelia: {}\n", error.message);
+    say("angelia: {}\n", error.message);
     return exit_code_of(error);
+}
+
+int fail_arguments(const Error& error) {
+    const int code = fail(error);
+    const bool usage = error.code == ErrorCode::BadValue || error.code == ErrorCode::FailedToParse;
+    return usage ? static_cast<int>(kUsage) : code;
 }
 
 int fail(ErrorCode code, const std::string& message) { return fail(Error(code, message)); }
@@ -74,14 +143,18 @@ Result<store::Store> open_common_store(const CommonOptions& options) {
     // The driver's own lines are about single connections; what matters of them comes as errors of
     // calls.
     set_mongo_driver_log(options.verbose ? open.log : LogFunction());
-    return store::open_store(options.store, open);
+    auto store = store::open_store(options.store, open);
+    // The driver knows what the rest of an address may hold, and says so with a parser's code.
+    if (!store && store.error().code == ErrorCode::FailedToParse)
+        return {ErrorCode::BadValue, store.error().message};
+    return store;
 }
 
 LogFunction stderr_log(bool verbose) {
     return [verbose](LogLevel level, std::string_view message) {
         static constexpr const char* names[] = {"debug", "info", "warning", "error"};
         if (!verbose && level < LogLevel::Warning) return;
-        fmt::print(stderr, "angelia: {}: {}\n", names[static_cast<int>(level)], message);
+        say("angelia: {}: {}\n", names[static_cast<int>(level)], message);
     };
 }
 
@@ -93,10 +166,18 @@ SignalWatch::SignalWatch() {
     action.sa_handler = on_signal;
     ::sigaction(SIGINT, &action, nullptr);
     ::sigaction(SIGTERM, &action, nullptr);
-    ::signal(SIGPIPE, SIG_IGN);
+    struct sigaction hang_up = {};
+    ::sigaction(SIGHUP, nullptr, &hang_up);
+    if (hang_up.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 void SignalWatch::notify() { on_signal(0); }
+
+void SignalWatch::at_second_interrupt(void (*function)()) { last_resort = function; }
+
+int SignalWatch::signal() const { return signal_came; }
+
+int SignalWatch::descriptor() const { return signal_pipe[0]; }
 
 bool SignalWatch::stopped() const { return wait(milliseconds(0)); }
 

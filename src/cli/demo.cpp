@@ -6,6 +6,7 @@
 #include "cli/demo_publisher.h"
 #include "cli/duration.h"
 #include "cli/node_options.h"
+#include "cli/output.h"
 #include "cli/table.h"
 
 #include <angelia/angelia.h>
@@ -82,7 +83,7 @@ class Cast {
     static Result<void> await_ready(const std::string& id, ChildProcess& child) {
         const auto line = child.read_line(kReadyTimeout);
         if (!line)
-            return {line.error().code,
+            return {ErrorCode::OperationFailed,
                     fmt::format("{} did not get ready: {}", id, line.error().message)};
         return {};
     }
@@ -115,8 +116,8 @@ class LiveTable {
   public:
     explicit LiveTable(bool quiet) : quiet_(quiet) {
         if (!quiet_)
-            fmt::print("{:>7} {:>10} {:>10} {:>9} {:>10} {:>10} {:>10}\n", "SECOND", "PUBLISHED",
-                       "DELIVERED", "ANSWERED", "IN FLIGHT", "P50", "P99");
+            print("{:>7} {:>10} {:>10} {:>9} {:>10} {:>10} {:>10}\n", "SECOND", "PUBLISHED",
+                  "DELIVERED", "ANSWERED", "IN FLIGHT", "P50", "P99");
     }
     Result<void> row(double second, Store& store, const Messaging& node,
                      const demo::Publisher& publisher) {
@@ -128,10 +129,9 @@ class LiveTable {
                                        bson::make("exclusive", true, "processed_by.0",
                                                   bson::make("$exists", false))));
         const auto l = publisher.latencies();
-        fmt::print("{:>7.1f} {:>10} {:>10} {:>9} {:>10} {:>10} {:>10}\n", second,
-                   publisher.published(), delivered, publisher.answered(), open,
-                   l.count > 0 ? format_duration(l.p50) : "-",
-                   l.count > 0 ? format_duration(l.p99) : "-");
+        print("{:>7.1f} {:>10} {:>10} {:>9} {:>10} {:>10} {:>10}\n", second, publisher.published(),
+              delivered, publisher.answered(), open, l.count > 0 ? format_duration(l.p50) : "-",
+              l.count > 0 ? format_duration(l.p99) : "-");
         std::fflush(stdout);
         return {};
     }
@@ -160,7 +160,7 @@ Result<void> play(const DemoOptions& o, const SignalWatch& signals, Store& store
                 store.collection(demo::kKills),
                 bson::make("_id", "worker-1", "at", bson::Date{real_clock().system_millis()})));
             ANGELIA_TRY(cast.replace("worker-1", "worker-4"));
-            if (!o.json) fmt::print("        worker-1 killed with -9, worker-4 started\n");
+            if (!o.json) print("        worker-1 killed with -9, worker-4 started\n");
         }
         if (elapsed() >= next_row) {
             ANGELIA_TRY(table.row(elapsed(), store, node, publisher));
@@ -209,22 +209,21 @@ Result<void> tamper(Store& store, const std::string& how) {
 
 void print_proof(const demo::Proof& p, const demo::Latencies& l, bool json) {
     if (json) {
-        fmt::print(
+        print(
             "{{\"holds\": {}, \"broadcasts\": {}, \"work\": {}, \"requests\": {}, \"effects\": {}, "
             "\"later_attempts\": {}, \"missing\": {}, "
             "\"violations\": {}, \"request_p50_us\": {}, \"request_p99_us\": {}}}\n",
             p.holds(), p.broadcasts, p.work, p.requests, p.effects, p.later_attempts, p.missing,
             p.violation_count, l.p50.count(), l.p99.count());
     } else {
-        fmt::print("\nProof, read from the freshly opened store:\n{}",
-                   format_table({{"WHAT", "PUBLISHED"},
-                                 {"broadcasts, two listeners each", std::to_string(p.broadcasts)},
-                                 {"work messages", std::to_string(p.work)},
-                                 {"requests", std::to_string(p.requests)}}));
-        fmt::print(
-            "{} executions left {} effect records; {} of them were second or later attempts\n",
-            p.effects, p.effects, p.later_attempts);
-        fmt::print(
+        print("\nProof, read from the freshly opened store:\n{}",
+              format_table({{"WHAT", "PUBLISHED"},
+                            {"broadcasts, two listeners each", std::to_string(p.broadcasts)},
+                            {"work messages", std::to_string(p.work)},
+                            {"requests", std::to_string(p.requests)}}));
+        print("{} executions left {} effect records; {} of them were second or later attempts\n",
+              p.effects, p.effects, p.later_attempts);
+        print(
             "{}\n",
             p.holds()
                 ? "Every promise held: nothing lost, no attempt twice, no take-over from a living "
@@ -232,7 +231,7 @@ void print_proof(const demo::Proof& p, const demo::Latencies& l, bool json) {
                 : fmt::format("THE PROOF FAILED: {} violations, {} executions or answers missing",
                               p.violation_count, p.missing));
     }
-    for (const auto& v : p.violations) fmt::print(stderr, "angelia: {}\n", v);
+    for (const auto& v : p.violations) say("angelia: {}\n", v);
 }
 
 struct Folder {
@@ -270,8 +269,7 @@ Result<demo::Latencies> run_and_close(const DemoOptions& o, const SignalWatch& s
         Messaging node(store, options);
         ANGELIA_TRY(clear_old_records(store, node));
         ANGELIA_TRY_ASSIGN(const auto server, serve_on(store, o.port));
-        if (!o.json)
-            fmt::print("playing {}\nstore {} at {}\n", input.source, address, server->uri());
+        if (!o.json) print("playing {}\nstore {} at {}\n", input.source, address, server->uri());
         std::fflush(stdout);
         ANGELIA_TRY(node.start());
         if (!node.wait_ready(kReadyTimeout))
@@ -284,7 +282,7 @@ Result<demo::Latencies> run_and_close(const DemoOptions& o, const SignalWatch& s
         ANGELIA_TRY(drain(store, publisher, signals));
         latencies = publisher.latencies();
         ANGELIA_TRY(node.stop());
-        for (const auto& bad : cast.stop_all()) fmt::print(stderr, "angelia: {}\n", bad);
+        for (const auto& bad : cast.stop_all()) say("angelia: {}\n", bad);
         server->stop();
     }
     ANGELIA_TRY(store.close());
@@ -297,7 +295,7 @@ int stay_up(const DemoOptions& o, const SignalWatch& signals, Store& store) {
     if (!o.json) {
         const std::string uri =
             fmt::format("mongodb://127.0.0.1:{}/angelia?replicaSet=rs0", (*server)->port());
-        fmt::print(
+        print(
             "\nThe store stays up until Ctrl-C. Look at its documents:\n  mongosh '{0}'\n  angelia "
             "status --store '{0}'\n"
             "  angelia publish greeting --text hello --store '{0}'\n",
@@ -336,8 +334,8 @@ int run_demo(const DemoOptions& o) {
         const std::string where =
             o.port == 0 ? "a free port"
                         : fmt::format("mongodb://127.0.0.1:{}/angelia?replicaSet=rs0", o.port);
-        fmt::print("\nWith --stay the store stays up at {} for mongosh, Compass or any driver.\n",
-                   where);
+        print("\nWith --stay the store stays up at {} for mongosh, Compass or any driver.\n",
+              where);
     }
     if (auto closed = store->close(); !closed) return fail(closed.error());
     return code;

@@ -3,6 +3,8 @@
 #include "cli/message_json.h"
 #include "cli/run_command.h"
 
+#include <angelia/bson/validate.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,11 +35,12 @@ Result<void> load_file(const std::string& file, Input& input) {
 
 /// One commit a message; fields separated by 0x1f.
 bool load_history(Input& input) {
-    const auto log =
-        run_command("git log -n 2000 --format='%H%x1f%an%x1f%at%x1f%s'", "", milliseconds(10'000));
+    const auto log = CommandRunner().run("git log -n 2000 --format='%H%x1f%an%x1f%at%x1f%s'", "",
+                                         milliseconds(10'000));
     if (!log || log->exit_code != 0) return false;
     std::istringstream lines(log->out);
     for (std::string line; std::getline(lines, line);) {
+        if (!bson::is_utf8(line)) continue;  // from times of other encodings
         std::vector<std::string> part;
         std::istringstream fields(line);
         for (std::string field; std::getline(fields, field, '\x1f');) part.push_back(field);

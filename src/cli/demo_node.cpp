@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/demo_records.h"
 #include "cli/node_options.h"
+#include "cli/output.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -61,7 +62,7 @@ int demo_node(const DemoNodeOptions& o) {
     const auto record = bson::make("_id", o.id, "role", o.role);
     if (auto inserted = store->insert(store->collection(demo::kNodes), record); !inserted)
         return fail(inserted.error());
-    fmt::print("ready\n");
+    print("ready\n");
     std::fflush(stdout);
 
     wait_for_parent_to_go();

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/duration.h"
 #include "cli/node_options.h"
+#include "cli/output.h"
 #include "cli/table.h"
 
 #include <angelia/bson/json.h>
@@ -117,8 +118,10 @@ Result<void> check_collections(store::Store& store, const Messaging& node,
 }
 
 int doctor(const DoctorOptions& o) {
+    auto options = node_options(o.common, o.queue);
+    if (!options) return fail_arguments(options.error());
     auto store = open_common_store(o.common);
-    if (!store) return fail(store.error());
+    if (!store) return fail_arguments(store.error());
     std::vector<Finding> findings;
     findings.push_back({"store", store->describe(), "", ""});
     const auto capabilities = store->capabilities();
@@ -126,8 +129,6 @@ int doctor(const DoctorOptions& o) {
     check_capabilities(*capabilities, findings);
     check_clock(*store, findings);
     check_log_and_latency(*store, findings);
-    auto options = node_options(o.common, o.queue);
-    if (!options) return fail(options.error());
     const Messaging node(*store, *std::move(options));
     if (auto checked = check_collections(*store, node, findings); !checked)
         return fail(checked.error());
@@ -144,13 +145,13 @@ int doctor(const DoctorOptions& o) {
         }
         b.close();
         const auto document = b.take();
-        fmt::print("{}\n", bson::to_json(document.view()));
+        print("{}\n", bson::to_json(document.view()));
     } else {
         std::vector<std::vector<std::string>> rows{{"WHAT", "VALUE", "TROUBLE"}};
         for (const auto& f : findings) rows.push_back({f.what, f.value, f.trouble});
-        fmt::print("{}", format_table(rows));
+        print("{}", format_table(rows));
         for (const auto& f : findings) {
-            if (!f.repair.empty()) fmt::print("\n{}: {}\n  {}\n", f.what, f.trouble, f.repair);
+            if (!f.repair.empty()) print("\n{}: {}\n  {}\n", f.what, f.trouble, f.repair);
         }
     }
     for (const auto& f : findings) troubles += f.trouble.empty() ? 0 : 1;

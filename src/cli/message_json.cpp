@@ -4,11 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
+#include <utility>
 
 namespace angelia::cli {
 namespace {
@@ -127,40 +123,43 @@ std::string message_to_json(const Message& m) {
     return bson::to_json(document.view());
 }
 
-Result<LineReader> LineReader::open(const std::string& name) {
-    LineReader reader;
-    reader.name_ = name == "-" ? "stdin" : name;
-    if (name == "-") return reader;
-    std::error_code ignored;  // a pipe has no size; then the total is unknown
-    if (std::filesystem::is_directory(name, ignored))
-        return {ErrorCode::FileNotOpen, fmt::format("{} is a folder, not a file", name)};
-    auto file = std::make_unique<std::ifstream>(name, std::ios::binary);
-    if (!*file)
-        return {ErrorCode::FileNotOpen,
-                fmt::format("cannot read {}: {}", name, std::strerror(errno))};
-    const auto size = std::filesystem::file_size(name, ignored);
-    reader.total_ = ignored ? 0 : size;
-    reader.file_ = std::move(file);
-    return reader;
+Result<LineReader> LineReader::open(const std::string& name, const SignalWatch* signals) {
+    ANGELIA_TRY_ASSIGN(Input input, Input::open(name, signals));
+    return LineReader(std::move(input));
 }
 
-LineReader::~LineReader() = default;
-
 Result<bool> LineReader::next(std::string& line) {
-    std::istream& in = file_ ? *file_ : std::cin;
-    while (std::getline(in, line)) {
-        ++number_;
-        bytes_ += line.size() + 1;
-        if (line.find_first_not_of(" \t\r") != std::string::npos) return true;
+    std::size_t looked = 0;  // how much of what is there holds no end of line
+    for (;;) {
+        const auto end = buffer_.find('\n', begin_ + looked);
+        const bool last = end == std::string::npos && ended_ && begin_ < buffer_.size();
+        if (end != std::string::npos || last) {
+            line.assign(buffer_, begin_, (last ? buffer_.size() : end) - begin_);
+            begin_ = last ? buffer_.size() : end + 1;
+            ++number_;
+            bytes_ += line.size() + 1;
+            looked = 0;
+            if (line.find_first_not_of(" \t\r") != std::string::npos) return true;
+            continue;
+        }
+        if (ended_) return false;
+        buffer_.erase(0, std::exchange(begin_, 0));
+        looked = buffer_.size();
+        if (looked > Input::kBytesMax)
+            return {ErrorCode::InvalidLength,
+                    fmt::format("{} line {} is longer than {} MiB; allowed is one JSON object a "
+                                "line, of a document's size",
+                                name(), number_ + 1, Input::kBytesMax >> 20)};
+        auto more = input_.read_some(buffer_);
+        if (!more)
+            return {more.error().code,
+                    fmt::format("{} behind line {}", more.error().message, number_)};
+        ended_ = !*more;
     }
-    if (in.bad())
-        return {ErrorCode::FileStreamFailed,
-                fmt::format("reading {} failed behind line {}", name_, number_)};
-    return false;
 }
 
 Error LineReader::at_line(Error error) const {
-    error.message = fmt::format("{} line {}: {}", name_, number_, error.message);
+    error.message = fmt::format("{} line {}: {}", name(), number_, error.message);
     return error;
 }
 

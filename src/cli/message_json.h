@@ -2,12 +2,12 @@
 // prints. Page: docs/formats/cli.md.
 #pragma once
 
+#include "cli/input.h"
+
 #include <angelia/base/clock.h>
 #include <angelia/base/result.h>
 #include <angelia/messaging/message.h>
 
-#include <istream>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -27,23 +27,24 @@ std::string message_to_json(const Message& message);
 /// errors.
 class LineReader {
   public:
-    /// `name`: a path, or "-" for stdin. Error: FileNotOpen.
-    static Result<LineReader> open(const std::string& name);
-    LineReader(LineReader&&) = default;
-    ~LineReader();
-    /// False at the end.
+    /// As Input::open().
+    static Result<LineReader> open(const std::string& name, const SignalWatch* signals = nullptr);
+    /// False at the end. Errors: those of Input, InvalidLength (a line over Input::kBytesMax).
     Result<bool> next(std::string& line);
     std::size_t line_number() const { return number_; }
     std::uint64_t bytes_read() const { return bytes_; }
-    std::uint64_t bytes_total() const { return total_; }  ///< 0 when unknown
+    std::uint64_t bytes_total() const { return input_.size_bytes(); }  ///< 0 when unknown
+    const std::string& name() const { return input_.name(); }
     Error at_line(Error error) const;
 
   private:
-    LineReader() = default;
-    std::string name_;
-    std::unique_ptr<std::istream> file_;  ///< null: stdin
+    explicit LineReader(Input input) : input_(std::move(input)) {}
+    Input input_;
+    std::string buffer_;  ///< read, from `begin_` on not handed out
+    std::size_t begin_ = 0;
+    bool ended_ = false;
     std::size_t number_ = 0;
-    std::uint64_t bytes_ = 0, total_ = 0;
+    std::uint64_t bytes_ = 0;
 };
 
 }  // namespace angelia::cli

@@ -1,18 +1,12 @@
 #include "cli/node_options.h"
 
 #include "cli/duration.h"
+#include "cli/input.h"
 
 #include <angelia/bson/json.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 namespace angelia::cli {
 
@@ -21,21 +15,21 @@ Result<messaging::Options> node_options(const CommonOptions& common, const Queue
     options.queue = queue.queue;
     options.id = queue.id;
     options.log = stderr_log(common.verbose);
+    ANGELIA_TRY(messaging::check_options(options));
     return options;
 }
 
 void add_message_options(CLI::App& command, MessageOptions& o) {
-    command.add_option("topic", o.topic, "topic, 1 to 255 bytes");
-    command.add_option("--text", o.text, "free text, field msg")->each([&o](const std::string&) {
-        o.has_text = true;
-    });
-    command.add_option("--value", o.value, "free text, field value")
+    add_topic_option(command, o.topic, "topic, 1 to 255 bytes");
+    add_text_option(command, "--text", o.text, "free text, field msg")
+        ->each([&o](const std::string&) { o.has_text = true; });
+    add_text_option(command, "--value", o.value, "free text, field value")
         ->each([&o](const std::string&) { o.has_value = true; });
     command.add_option("--file", o.file, "JSON object for map_value; - reads stdin");
     command.add_flag("--exclusive", o.exclusive, "exactly one node handles it (a work queue)");
-    command.add_option("--to", o.to, "sender id of a recipient; may be given more than once");
+    add_text_option(command, "--to", o.to, "sender id of a recipient; may be given more than once");
     command.add_option("--priority", o.priority, "lower is more urgent")->capture_default_str();
-    command.add_option("--ttl", o.ttl, "life time, e.g. 30s, 5m");
+    add_duration_option(command, "--ttl", o.ttl, "life time, e.g. 30s, 5m");
 }
 
 Result<void> apply_message_options(const MessageOptions& o, Message& m) {
@@ -55,23 +49,12 @@ Result<Message> build_message(const MessageOptions& o) {
     if (o.has_text) m.msg = o.text;
     if (o.has_value) m.value = o.value;
     if (!o.file.empty()) {
-        std::string text;
-        if (o.file == "-") {
-            text.assign(std::istreambuf_iterator<char>(std::cin), {});
-        } else {
-            std::error_code ignored;  // what cannot be looked at cannot be opened either
-            if (std::filesystem::is_directory(o.file, ignored))
-                return {ErrorCode::FileNotOpen, fmt::format("{} is a folder, not a file", o.file)};
-            std::ifstream in(o.file, std::ios::binary);
-            if (!in)
-                return {ErrorCode::FileNotOpen,
-                        fmt::format("cannot read {}: {}", o.file, std::strerror(errno))};
-            text.assign(std::istreambuf_iterator<char>(in), {});
-        }
+        ANGELIA_TRY_ASSIGN(Input input, Input::open(o.file));
+        ANGELIA_TRY_ASSIGN(const std::string text, input.read_all());
         auto document = bson::from_json(text);
         if (!document)
-            return {document.error().code, fmt::format("{}: {}", o.file == "-" ? "stdin" : o.file,
-                                                       document.error().message)};
+            return {document.error().code,
+                    fmt::format("{}: {}", input.name(), document.error().message)};
         m.map_value = *std::move(document);
     }
     return m;

@@ -1,13 +1,12 @@
 #include "cli/print_message.h"
 
 #include "cli/message_json.h"
+#include "cli/output.h"
 
 #include <angelia/bson/json.h>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-
-#include <cstdio>
 
 namespace angelia::cli {
 
@@ -26,8 +25,8 @@ bool print_message(const Message& m, bool json) {
     }
     line += '\n';
     // One call: lines of several threads do not mix.
-    const bool written = std::fwrite(line.data(), 1, line.size(), stdout) == line.size();
-    return std::fflush(stdout) == 0 && written;
+    write_out(line);
+    return !stdout_lost();
 }
 
 }  // namespace angelia::cli

@@ -2,6 +2,7 @@
 
 #include "cli/common.h"
 #include "cli/duration.h"
+#include "cli/output.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ Progress::Progress(std::string what, std::uint64_t total, const Clock& clock)
       next_(start_ + milliseconds(500)) {}
 
 Progress::~Progress() {
-    if (shown_ && terminal_) fmt::print(stderr, "\r\033[K");
+    if (shown_ && terminal_) say("\r\033[K");
 }
 
 void Progress::update(std::uint64_t done, std::uint64_t bytes_done, std::uint64_t bytes_total) {
@@ -30,8 +31,7 @@ void Progress::update(std::uint64_t done, std::uint64_t bytes_done, std::uint64_
     if (total_ == 0 && bytes_total > 0)
         fraction = static_cast<double>(bytes_done) / static_cast<double>(bytes_total);
     const std::string line = what_ + "  " + progress_line(done, total_, fraction, now - start_);
-    fmt::print(stderr, "{}{}{}", terminal_ ? "\r" : "", line, terminal_ ? "\033[K" : "\n");
-    std::fflush(stderr);
+    say("{}{}{}", terminal_ ? "\r" : "", line, terminal_ ? "\033[K" : "\n");
     shown_ = true;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/message_json.h"
 #include "cli/node_options.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 
 #include <angelia/bson/json.h>
@@ -22,10 +23,10 @@ struct PublishOptions {
     std::string lines, messages;
 };
 
-struct Counts {
-    std::uint64_t published = 0;
-    microseconds elapsed{0};
-};
+/// What the store has acknowledged, also of a batch that failed in part.
+std::uint64_t published_count(const Messaging& node) {
+    return static_cast<std::uint64_t>(node.status().counters["published"]);
+}
 
 Result<Message> message_of_line(const PublishOptions& o, const std::string& line) {
     Message m;
@@ -38,74 +39,103 @@ Result<Message> message_of_line(const PublishOptions& o, const std::string& line
     return m;
 }
 
+/// How far `--lines` or `--messages` came.
+struct Way {
+    std::size_t line_sent = 0;   ///< up to here everything was given to the store
+    std::size_t line_known = 0;  ///< up to here the store has answered
+};
+
 /// Publishes batch by batch; what stands before a bad line is published, and the error says so.
-Result<void> publish_lines(const PublishOptions& o, Messaging& node, Counts& counts) {
+Result<void> publish_lines(const PublishOptions& o, Messaging& node, const SignalWatch& signals,
+                           Way& way) {
     ANGELIA_TRY_ASSIGN(LineReader reader,
-                       LineReader::open(o.messages.empty() ? o.lines : o.messages));
+                       LineReader::open(o.messages.empty() ? o.lines : o.messages, &signals));
     Progress progress("publishing", 0);
     std::vector<Message> batch;
     std::size_t batch_bytes = 0;
-    const auto flush = [&]() -> Result<void> {
+    const auto flush = [&](std::size_t line) -> Result<void> {
         if (batch.empty()) return {};
-        const std::size_t n = batch.size();
+        if (signals.stopped()) return {ErrorCode::Interrupted, "stopped"};
+        way.line_sent = line;
         ANGELIA_TRY(node.publish(std::exchange(batch, {})));
-        counts.published += n;
+        way.line_known = line;
         batch_bytes = 0;
-        progress.update(counts.published, reader.bytes_read(), reader.bytes_total());
+        progress.update(published_count(node), reader.bytes_read(), reader.bytes_total());
         return {};
     };
     std::string line;
     for (;;) {
-        ANGELIA_TRY_ASSIGN(const bool more, reader.next(line));
-        if (!more) break;
+        auto more = reader.next(line);
+        if (!more) {
+            if (more.error().code != ErrorCode::Interrupted)
+                ANGELIA_TRY(flush(reader.line_number()));
+            return std::move(more).error();
+        }
+        if (!*more) break;
         auto message = message_of_line(o, line);
         if (!message) {
-            ANGELIA_TRY(flush());
+            ANGELIA_TRY(flush(reader.line_number() - 1));
             return reader.at_line(std::move(message).error());
         }
         batch.push_back(*std::move(message));
         batch_bytes += line.size();
-        if (batch.size() >= kBatchMessages || batch_bytes >= kBatchBytes) ANGELIA_TRY(flush());
+        if (batch.size() >= kBatchMessages || batch_bytes >= kBatchBytes)
+            ANGELIA_TRY(flush(reader.line_number()));
     }
-    return flush();
+    return flush(reader.line_number());
 }
 
-int publish(const PublishOptions& o) {
-    auto store = open_common_store(o.common);
-    if (!store) return fail(store.error());
-    auto options = node_options(o.common, o.queue);
-    if (!options) return fail(options.error());
-    Messaging node(*store, *std::move(options));
-
-    const bool many = !o.lines.empty() || !o.messages.empty();
+int publish_many(const PublishOptions& o, Messaging& node) {
+    const SignalWatch signals;
     const auto start = real_clock().steady_now();
-    Counts counts;
-    if (many) {
-        const auto result = publish_lines(o, node, counts);
-        counts.elapsed = real_clock().steady_now() - start;
-        if (!result) {
-            fmt::print(stderr, "angelia: {} messages were published before this error\n",
-                       counts.published);
-            return fail(result.error());
-        }
-        const double seconds = static_cast<double>(counts.elapsed.count()) / 1e6;
+    Way way;
+    const auto result = publish_lines(o, node, signals, way);
+    const microseconds elapsed = real_clock().steady_now() - start;
+    const std::uint64_t published = published_count(node);
+    if (result) {
+        const double seconds = static_cast<double>(elapsed.count()) / 1e6;
         if (o.common.json()) {
-            fmt::print("{{\"published\": {}, \"seconds\": {:.3f}}}\n", counts.published, seconds);
+            print("{{\"published\": {}, \"seconds\": {:.3f}}}\n", published, seconds);
         } else {
-            fmt::print("published {} messages in {:.2f} s\n", counts.published, seconds);
+            print("published {} messages in {:.2f} s\n", published, seconds);
         }
+        if (stdout_lost()) say("angelia: published {} messages\n", published);
         return kOk;
     }
+    const bool interrupted = result.error().code == ErrorCode::Interrupted;
+    say("angelia: {} messages were published before {}", published,
+        interrupted ? fmt::format("signal {}, up to line {}", signals.signal(), way.line_known)
+                    : std::string("this error"));
+    const int code = exit_code_of(result.error());
+    if (code == kUnreachable && way.line_sent > way.line_known) {
+        say("; of lines {} to {} it is not known", way.line_known + 1, way.line_sent);
+    }
+    say("\n");
+    return interrupted ? exit_code_of_signal(signals.signal()) : fail(result.error());
+}
+
+int publish_one(const PublishOptions& o, Messaging& node) {
     auto message = build_message(o.message);
     if (!message) return fail(message.error());
     auto id = node.publish(*std::move(message));
-    if (!id) return fail(id.error());
+    if (!id) return fail_arguments(id.error());
     if (o.common.json()) {
-        fmt::print("{{\"published\": 1, \"_id\": {{\"$oid\": \"{}\"}}}}\n", id->to_hex());
+        print("{{\"published\": 1, \"_id\": {{\"$oid\": \"{}\"}}}}\n", id->to_hex());
     } else {
-        fmt::print("published {}\n", id->to_hex());
+        print("published {}\n", id->to_hex());
     }
+    if (stdout_lost()) say("angelia: published {}\n", id->to_hex());  // not to be sent again
     return kOk;
+}
+
+int publish(const PublishOptions& o) {
+    auto options = node_options(o.common, o.queue);
+    if (!options) return fail_arguments(options.error());
+    auto store = open_common_store(o.common);
+    if (!store) return fail_arguments(store.error());
+    Messaging node(*store, *std::move(options));
+    const bool many = !o.lines.empty() || !o.messages.empty();
+    return many ? publish_many(o, node) : publish_one(o, node);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include "cli/duration.h"
 #include "cli/message_json.h"
 #include "cli/node_options.h"
+#include "cli/output.h"
 #include "cli/print_message.h"
+#include "cli/stop_at_signal.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -20,31 +22,32 @@ struct RequestOptions {
 };
 
 int request(const RequestOptions& o) {
-    const auto timeout = parse_duration(o.timeout);
-    if (!timeout) {
-        fail(timeout.error());
-        return kUsage;
-    }
+    const milliseconds timeout = parse_duration(o.timeout).value_or_throw();
     auto message = build_message(o.message);
     if (!message) return fail(message.error());
-    auto store = open_common_store(o.common);
-    if (!store) return fail(store.error());
     auto options = node_options(o.common, o.queue);
-    if (!options) return fail(options.error());
+    if (!options) return fail_arguments(options.error());
+    auto store = open_common_store(o.common);
+    if (!store) return fail_arguments(store.error());
     Messaging node(*store, *std::move(options));
-    if (auto started = node.start(); !started) return fail(started.error());
-    node.wait_ready(std::min(*timeout, milliseconds(5000)));
+    if (auto started = node.start(); !started) return fail_arguments(started.error());
+    const SignalWatch signals;
+    const StopAtSignal stopper(signals, node);
+    node.wait_ready(std::min(timeout, milliseconds(5000)));
 
-    auto answers = node.request_all(*std::move(message), o.answers, *timeout);
-    if (!answers) return fail(answers.error());
+    auto answers = node.request_all(*std::move(message), o.answers, timeout);
+    if (!answers && signals.signal() != 0) {
+        say("angelia: stopped before the answer came\n");
+        return exit_code_of_signal(signals.signal());
+    }
+    if (!answers) return fail_arguments(answers.error());
     for (const Message& answer : *answers) {
-        if (!print_message(answer, o.common.json()))
-            return fail(ErrorCode::FileStreamFailed, "cannot write to stdout");
+        if (!print_message(answer, o.common.json())) return kFailed;
     }
     if (auto stopped = node.stop(); !stopped) return fail(stopped.error());
     if (answers->size() >= std::max<std::size_t>(o.answers, 1)) return kOk;
-    fmt::print(stderr, "angelia: {} of {} answers came within {}\n", answers->size(),
-               std::max<std::size_t>(o.answers, 1), o.timeout);
+    say("angelia: {} of {} answers came within {}\n", answers->size(),
+        std::max<std::size_t>(o.answers, 1), o.timeout);
     return kNoAnswer;
 }
 
@@ -57,7 +60,8 @@ void add_request(CLI::App& app, Invocation& invocation) {
     add_queue_options(*command, o->queue);
     add_message_options(*command, o->message);
     command->get_option("topic")->required();
-    command->add_option("--timeout", o->timeout, "how long to wait")->capture_default_str();
+    add_duration_option(*command, "--timeout", o->timeout, "how long to wait")
+        ->capture_default_str();
     command
         ->add_option("--answers", o->answers,
                      "how many answers to wait for; 0: all that come in the time")

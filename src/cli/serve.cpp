@@ -1,6 +1,7 @@
 // angelia serve: an embedded store for MongoDB clients.
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/output.h"
 
 #include <angelia/angelia.h>
 
@@ -38,11 +39,10 @@ int serve(const ServeOptions& o) {
     server_options.log = open.log;
     auto server = Server::start(store, server_options);
     if (!server) return fail(server.error());
-    fmt::print("angelia {} serves {} at {}\n", version(), o.memory ? "memory" : o.data,
-               (*server)->uri());
-    std::fflush(stdout);
-
-    signals.wait();
+    print("angelia {} serves {} at {}\n", version(), o.memory ? "memory" : o.data,
+          (*server)->uri());
+    // Somebody waits for this line, and would wait for ever.
+    if (!stdout_lost()) signals.wait();
     (*server)->stop();
     if (auto closed = store.close(); !closed) return fail(closed.error());
     return kOk;

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/duration.h"
 #include "cli/node_options.h"
+#include "cli/output.h"
 #include "cli/table.h"
 
 #include <angelia/bson/json.h>
@@ -102,12 +103,11 @@ void print_table(const std::vector<NodeRow>& nodes, const QueueCounts& counts) {
         {"NODE", "HOST", "IMPLEMENTATION", "ANSWERED", "TOPICS"}};
     for (const auto& n : nodes)
         rows.push_back({n.id, n.host, n.implementation, n.answered, n.topics});
-    fmt::print("{}",
-               nodes.empty() ? std::string("no other node on this queue\n") : format_table(rows));
-    fmt::print("\n{}",
-               format_table({{"WAITING", "LEASED", "FAILED", "BROADCASTS STORED"},
-                             {std::to_string(counts.waiting), std::to_string(counts.leased),
-                              std::to_string(counts.failed), std::to_string(counts.broadcasts)}}));
+    print("{}", nodes.empty() ? std::string("no other node on this queue\n") : format_table(rows));
+    print("\n{}",
+          format_table({{"WAITING", "LEASED", "FAILED", "BROADCASTS STORED"},
+                        {std::to_string(counts.waiting), std::to_string(counts.leased),
+                         std::to_string(counts.failed), std::to_string(counts.broadcasts)}}));
 }
 
 void print_json(const std::string& queue, const std::vector<NodeRow>& nodes,
@@ -124,28 +124,24 @@ void print_json(const std::string& queue, const std::vector<NodeRow>& nodes,
         .add("failed", counts.failed)
         .add("broadcasts", counts.broadcasts);
     const auto document = b.take();
-    fmt::print("{}\n", bson::to_json(document.view()));
+    print("{}\n", bson::to_json(document.view()));
 }
 
 int status(const StatusOptions& o) {
-    const auto timeout = parse_duration(o.timeout);
-    if (!timeout) {
-        fail(timeout.error());
-        return kUsage;
-    }
-    auto store = open_common_store(o.common);
-    if (!store) return fail(store.error());
+    const milliseconds timeout = parse_duration(o.timeout).value_or_throw();
     auto options = node_options(o.common, o.queue);
-    if (!options) return fail(options.error());
+    if (!options) return fail_arguments(options.error());
+    auto store = open_common_store(o.common);
+    if (!store) return fail_arguments(store.error());
     options->status_listener = false;
     options->implementation_check =
         ImplementationCheck::Ignore;  // it only asks: nobody needs to see it
     Messaging asker(*store, *std::move(options));
-    if (auto started = asker.start(); !started) return fail(started.error());
+    if (auto started = asker.start(); !started) return fail_arguments(started.error());
     asker.wait_ready(milliseconds(5000));
 
-    auto answers = asker.request_all({.topic = "morphium.status_info", .value = "MESSAGING_ONLY"},
-                                     0, *timeout);
+    auto answers =
+        asker.request_all({.topic = "morphium.status_info", .value = "MESSAGING_ONLY"}, 0, timeout);
     if (!answers) return fail(answers.error());
     const auto time = store->server_time();
     if (!time) return fail(time.error());
@@ -165,7 +161,7 @@ void add_status(CLI::App& app, Invocation& invocation) {
     CLI::App* command = app.add_subcommand("status", "who is on the queue, and what waits there");
     add_common_options(*command, o->common);
     add_queue_options(*command, o->queue);
-    command->add_option("--timeout", o->timeout, "how long to wait for answers of nodes")
+    add_duration_option(*command, "--timeout", o->timeout, "how long to wait for answers of nodes")
         ->capture_default_str();
     command->footer("Examples:\n  angelia status\n  angelia status --queue orders -o json");
     command->callback([o, &invocation] { invocation.run = [o] { return status(*o); }; });

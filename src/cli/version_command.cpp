@@ -1,5 +1,6 @@
 // angelia version
 #include "cli/commands.h"
+#include "cli/output.h"
 
 #include <angelia/angelia.h>
 
@@ -16,9 +17,8 @@ void add_version(CLI::App& app, Invocation& invocation) {
         ->capture_default_str();
     command->callback([options, &invocation] {
         invocation.run = [options] {
-            fmt::print(
-                fmt::runtime(*options == "json" ? "{{\"version\": \"{}\"}}\n" : "angelia {}\n"),
-                version());
+            write_out(*options == "json" ? fmt::format("{{\"version\": \"{}\"}}\n", version())
+                                         : fmt::format("angelia {}\n", version()));
             return static_cast<int>(kOk);
         };
     });

@@ -1,7 +1,6 @@
 """The program as its users meet it: exit codes, output, and one clear error for each bad input."""
 
 import json
-import os
 import pathlib
 import re
 import socket
@@ -11,32 +10,7 @@ import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "compat" / "python"))
-from angelia_server import PROGRAM, Server  # noqa: E402
-
-
-def run(*arguments, stdin="", timeout=60, **environment):
-    """(exit code, stdout, stderr)"""
-    done = subprocess.run([PROGRAM, *arguments], input=stdin, text=True, capture_output=True, timeout=timeout,
-                          env={**os.environ, **environment})
-    return done.returncode, done.stdout, done.stderr
-
-
-class WithServer(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server()
-        cls.uri = cls.server.start().replace("/?", "/cli?")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.remove()
-
-    def listener(self, *arguments):
-        """A listening process; ends with the test."""
-        process = subprocess.Popen([PROGRAM, "listen", "--store", self.uri, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(lambda: (process.kill(), process.communicate()))
-        return process
+from cli_case import PROGRAM, WithServer, run
 
 
 class Messages(WithServer):
@@ -136,8 +110,11 @@ class BadInput(WithServer):
         self.bad(2, ("500 parsecs", "250ms"), "request", "t", "--timeout", "500 parsecs", "--store", self.uri)
 
     def test_store_addresses(self):
-        self.bad(1, ("'redis://x' is no store address", "embedded:DIR"), "publish", "t", "--store", "redis://x")
-        self.bad(1, ("option", "durability=strict|periodic"), "publish", "t", "--store", "embedded:x?color=red")
+        self.bad(2, ("'redis://x' is no store address", "embedded:DIR"), "publish", "t", "--store", "redis://x")
+        self.bad(2, ("option", "durability=strict|periodic"), "publish", "t", "--store", "embedded:x?color=red")
+        self.bad(2, ("names no host", "mongodb://host"), "doctor", "--store", "mongodb://")
+        self.bad(2, "connection string is not valid", "status", "--store", "mongodb://a:b:c/x")
+        self.bad(2, "connection string is not valid", "request", "t", "--store", "mongodb://127.0.0.1:99999/x")
         self.bad(3, "127.0.0.1:1", "publish", "t", "--store", "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=500")
 
     def test_files(self):
@@ -156,9 +133,32 @@ class BadInput(WithServer):
 
     def test_topics(self):
         queue = ("--store", self.uri, "--queue", "bad")
-        self.bad(1, "255", "publish", "t" * 256, *queue)
-        self.bad(1, "control", "publish", "a\tb", *queue)
-        self.bad(1, "255", "listen", "t" * 256, *queue)
+        self.bad(2, "255", "publish", "t" * 256, *queue)
+        self.bad(2, "control", "publish", "a\tb", *queue)
+        self.bad(2, "255", "listen", "t" * 256, *queue)
+        self.bad(2, "control", "request", "a\nb", *queue)
+
+    def test_values_of_options(self):
+        place = ("--store", self.uri)
+        self.bad(2, ("--ttl", "'abc' is no duration", "250ms"), "publish", "t", "--ttl", "abc", *place)
+        self.bad(2, ("--ttl", "too short"), "publish", "t", "--ttl", "0s", *place)
+        self.bad(2, ("--exec-timeout", "'soon' is no duration"), "listen", "t", "--exec", "cat", "--exec-timeout", "soon", *place)
+        self.bad(2, ("--timeout", "'never' is no duration"), "status", "--timeout", "never", *place)
+        self.bad(2, ("queue", "without $"), "publish", "t", "--queue", "a$b", *place)
+        self.bad(2, ("queue", "without $"), "doctor", "--queue", "a$b", *place)
+        self.bad(2, ("id", "control"), "status", "--id", "a\tb", *place)
+        self.bad(2, ("id", "255"), "request", "t", "--id", "i" * 256, *place)
+
+    def test_text_that_is_not_utf8(self):
+        for arguments in (("publish", "t", "--queue", b"q\xff"), ("status", "--queue", b"\xc3"), ("doctor", "--queue", b"\xff"),
+                          ("listen", "t", "--id", b"\xed\xa0\x80"), ("publish", "t", "--id", b"\xff"), ("request", "t", "--to", b"\xff"),
+                          ("publish", "t", "--text", b"\xff"), ("publish", "t", "--value", b"\xff"), ("listen", "t", "--answer", b"\xff"),
+                          ("publish", b"\xff")):
+            done = subprocess.run([PROGRAM, *arguments, "--store", self.uri], capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), arguments)
+            self.assertIn(b"is not UTF-8", done.stderr, arguments)
+            option = [a.encode() for a in arguments if isinstance(a, str) and a.startswith("--")] or [b"topic"]
+            self.assertIn(option[0], done.stderr, arguments)
 
     def test_serve_refuses_other_addresses_than_loopback(self):
         self.bad(1, ("0.0.0.0", "loopback", "authentication"), "serve", "--memory", "--bind", "0.0.0.0", "--port", "0")
