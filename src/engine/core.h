@@ -17,7 +17,8 @@ struct EngineCounters {
     std::atomic<std::int64_t> inserted{0}, updated{0}, deleted{0}, duplicate_keys{0},
         retried_statements{0};
     std::atomic<std::int64_t> outside_searches{0}, searches_repeated{0};
-    std::atomic<std::int64_t> parked{0};  ///< writes that had to wait for a transaction
+    std::atomic<std::int64_t> section_us_max{0};  ///< longest stay that kept other writers out
+    std::atomic<std::int64_t> parked{0};          ///< writes that had to wait for a transaction
     std::atomic<std::int64_t> ttl_passes{0}, ttl_deleted{0}, ttl_failures{0};
     std::atomic<std::int64_t> documents_examined{0};
 };

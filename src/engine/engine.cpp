@@ -164,7 +164,9 @@ bson::Document EngineImpl::status() const {
     b.open("writes")
         .add("retriedStatements", c.retried_statements.load())
         .add("outsideSearches", c.outside_searches.load());
-    b.add("searchesRepeated", c.searches_repeated.load()).close();
+    b.add("searchesRepeated", c.searches_repeated.load())
+        .add("sectionMicrosMax", c.section_us_max.load())
+        .close();
     const auto t = sessions_.counts();
     b.open("transactions")
         .add("currentOpen", t.open)

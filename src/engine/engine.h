@@ -302,6 +302,9 @@ class Engine {
     /// `create` inside a transaction.
     virtual Result<void> create_collection_in(const StatementPtr& statement, const Namespace& ns,
                                               bson::Document options) = 0;
+    /// `createIndexes` inside a transaction, on a collection that it made.
+    virtual Result<IndexBuild> create_indexes_in(const StatementPtr& statement, const Namespace& ns,
+                                                 const std::vector<IndexSpec>& specs) = 0;
 
     // -- change streams
     /// For in-process readers: no cursor id, no wire. See changes/change_stream.h.

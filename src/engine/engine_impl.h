@@ -41,6 +41,8 @@ class EngineImpl final : public Engine {
     Result<void> abort_transaction(const RetryKey& key) override;
     Result<void> create_collection_in(const StatementPtr& statement, const Namespace& ns,
                                       bson::Document options) override;
+    Result<IndexBuild> create_indexes_in(const StatementPtr& statement, const Namespace& ns,
+                                         const std::vector<IndexSpec>& specs) override;
 
     Result<std::shared_ptr<ChangeStream>> watch(const WatchSpec& spec) override;
     Result<CursorBatch> open_change_stream_cursor(const WatchSpec& spec, std::int64_t batch_size,

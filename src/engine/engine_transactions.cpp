@@ -1,4 +1,5 @@
 // Transactions and sessions: the engine's side of session/session_table.h.
+#include "engine/catalog/index_rules.h"
 #include "engine/engine_impl.h"
 #include "engine/session/transaction_scope.h"
 
@@ -57,15 +58,35 @@ Result<void> EngineImpl::abort_transaction(const RetryKey& key) {
     return sessions_.abort(key);
 }
 
-Result<void> EngineImpl::create_collection_in(const StatementPtr& statement, const Namespace& ns,
-                                              bson::Document options) {
-    ANGELIA_TRY(core_.check_open());
+namespace {
+
+/// What every statement that changes something has in common.
+Result<void> check_statement(const Core& core, const StatementPtr& statement, const Namespace& ns) {
+    ANGELIA_TRY(core.check_open());
     ANGELIA_TRY(check_namespace(ns));
     ANGELIA_TRY(statement->check_alive());
     ANGELIA_TRY(statement->transaction().collection(ns));
+    return {};
+}
+
+}  // namespace
+
+Result<void> EngineImpl::create_collection_in(const StatementPtr& statement, const Namespace& ns,
+                                              bson::Document options) {
+    ANGELIA_TRY(check_statement(core_, statement, ns));
     TransactionScope scope(core_, statement->transaction());
     ANGELIA_TRY(scope.create_collection(ns, options));
     return scope.check_size();
+}
+
+Result<IndexBuild> EngineImpl::create_indexes_in(const StatementPtr& statement, const Namespace& ns,
+                                                 const std::vector<IndexSpec>& specs) {
+    ANGELIA_TRY(check_statement(core_, statement, ns));
+    for (const auto& spec : specs) ANGELIA_TRY(check_index_spec(spec));
+    TransactionScope scope(core_, statement->transaction());
+    ANGELIA_TRY_ASSIGN(auto build, scope.create_indexes(ns, specs));
+    ANGELIA_TRY(scope.check_size());
+    return build;
 }
 
 void EngineImpl::end_session(bson::DocumentView lsid) {

@@ -23,14 +23,6 @@ void log_drop(ApplyScope& scope, const Collection& collection) {
                       bson::make("drop", collection.ns.collection));
 }
 
-bson::Document indexes_payload(std::string_view command, const std::string& collection,
-                               const std::vector<IndexSpec>& specs) {
-    bson::Builder b;
-    b.add(command, collection).open_array("indexes");
-    for (const auto& spec : specs) b.push(index_document(spec));
-    return b.close().take();
-}
-
 /// Positions of the indexes that `which` names. Errors: IndexNotFound, InvalidOptions,
 /// TypeMismatch.
 Result<std::vector<std::size_t>> select_indexes(const Collection& collection,

@@ -165,4 +165,12 @@ Result<std::vector<IndexSpec>> new_index_specs(const Collection& collection,
     return fresh;
 }
 
+bson::Document indexes_payload(std::string_view command, const std::string& collection,
+                               const std::vector<IndexSpec>& specs) {
+    bson::Builder b;
+    b.add(command, collection).open_array("indexes");
+    for (const auto& spec : specs) b.push(index_document(spec));
+    return b.close().take();
+}
+
 }  // namespace angelia::engine

@@ -14,6 +14,10 @@ Result<void> check_index_spec(const IndexSpec& spec);
 Result<std::vector<IndexSpec>> new_index_specs(const Collection& collection,
                                                const std::vector<IndexSpec>& requested);
 
+/// The payload of the oplog entry of createIndexes or dropIndexes.
+bson::Document indexes_payload(std::string_view command, const std::string& collection,
+                               const std::vector<IndexSpec>& specs);
+
 /// True when both patterns name the same fields in the same directions.
 bool same_key_pattern(bson::DocumentView a, bson::DocumentView b);
 

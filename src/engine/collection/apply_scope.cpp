@@ -33,7 +33,9 @@ ApplyScope::ApplyScope(Core& core, WaiterId waiter)
       base_view_(core.catalog.view()),
       view_(base_view_),
       early_view_(base_view_),
-      next_id_(core.catalog.next_id()) {}
+      next_id_(core.catalog.next_id()) {
+    entered();
+}
 
 ApplyScope::~ApplyScope() {
     for (const auto& gaps : touched_gaps_) gaps->end_section();

@@ -21,6 +21,16 @@ Uuid random_uuid() {
 
 }  // namespace
 
+WriteScope::~WriteScope() {
+    const auto stay =
+        std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - entered_)
+            .count();
+    auto& longest = core_.counters.section_us_max;
+    auto known = longest.load(std::memory_order_relaxed);
+    while (stay > known && !longest.compare_exchange_weak(known, stay)) {
+    }
+}
+
 void WriteScope::log(OpKind kind, const Collection& collection, bson::ValueView id,
                      bson::DocumentView payload, const RetryReference& retry) {
     OplogFields fields;

@@ -11,7 +11,7 @@ namespace angelia::engine {
 /// mutex for as long as it lives.
 class WriteScope {
   public:
-    virtual ~WriteScope() = default;
+    virtual ~WriteScope();
     WriteScope(const WriteScope&) = delete;
     WriteScope& operator=(const WriteScope&) = delete;
 
@@ -71,10 +71,15 @@ class WriteScope {
 
   protected:
     explicit WriteScope(Core& core) : core_(core), wall_{core.clock().system_millis()} {}
+    /// Once the lock is held: how long others are kept out is measured from here.
+    void entered() { entered_ = std::chrono::steady_clock::now(); }
     virtual void append(OplogFields& fields) = 0;
 
     Core& core_;
     bson::Date wall_;
+
+  private:
+    std::chrono::steady_clock::time_point entered_{};
 };
 
 /// A new collection with its `_id` index, in memory only. Ids from `next_id`.

@@ -144,6 +144,18 @@ Result<void> check_commit_quorum(bson::ValueView quorum) {
     return {};
 }
 
+bson::Builder indexes_reply(const IndexBuild& built) {
+    bson::Builder b;
+    b.add("numIndexesBefore", built.before)
+        .add("numIndexesAfter", built.after)
+        .add("createdCollectionAutomatically", built.created_collection);
+    if (built.all_existed)
+        b.add("note", "all indexes already exist");
+    else
+        b.add("commitQuorum", "votingMembers");
+    return b;
+}
+
 Result<void> create_indexes(const CallPtr& call) {
     const Arguments arguments("createIndexes", call->body());
     ANGELIA_TRY_ASSIGN(const auto ns, call->collection());
@@ -158,19 +170,16 @@ Result<void> create_indexes(const CallPtr& call) {
         ANGELIA_TRY_ASSIGN(auto spec, parse_index_spec(document, ignore_unknown));
         specs.push_back(std::move(spec));
     }
+    if (call->statement()) {
+        ANGELIA_TRY_ASSIGN(const auto built,
+                           call->engine().create_indexes_in(call->statement(), ns, specs));
+        call->succeed(indexes_reply(built));
+        return {};
+    }
     call->engine().create_indexes(
         ns, std::move(specs),
         [call](Result<IndexBuild> built) {
-            if (call->failed(built)) return;
-            bson::Builder b;
-            b.add("numIndexesBefore", built->before)
-                .add("numIndexesAfter", built->after)
-                .add("createdCollectionAutomatically", built->created_collection);
-            if (built->all_existed)
-                b.add("note", "all indexes already exist");
-            else
-                b.add("commitQuorum", "votingMembers");
-            call->succeed(std::move(b), built->operation_time);
+            if (!call->failed(built)) call->succeed(indexes_reply(*built), built->operation_time);
         },
         call->deadline());
     return {};
@@ -182,7 +191,7 @@ extern const CommandEntry kCreateIndexesCommand{
     .name = "createIndexes",
     .handler = create_indexes,
     .fields = kCreateIndexesFields,
-    .flags = kWrites | kLong | kApiVersion1,
+    .flags = kWrites | kLong | kApiVersion1 | kInTransaction,
     .help = "builds indexes; existing ones are no error"};
 
 }  // namespace angelia::engine::command

@@ -117,12 +117,12 @@ Result<void> server_status(const CallPtr& call) {
         .add("supportsCommittedReads", true)
         .add("persistent", !engine.storage().memory())
         .add("readOnly", false);
-    b.add("supportsSnapshotReadConcern", false).close();
-    b.open("transactions")
-        .add("currentOpen", std::int64_t{0})
-        .add("currentActive", std::int64_t{0})
-        .add("totalStarted", std::int64_t{0});
-    b.add("totalCommitted", std::int64_t{0}).add("totalAborted", std::int64_t{0}).close();
+    b.add("supportsSnapshotReadConcern", true).close();
+    const auto status = engine.status();
+    b.add("transactions", status.view()["transactions"]);
+    b.open("logicalSessionRecordCache")
+        .add("activeSessionsCount", status.view().find_path("sessions.open"))
+        .close();
     add_metrics(b, call->state());
     b.open("oplog")
         .add("earliestOptime", engine.oplog().oldest())
@@ -138,7 +138,7 @@ Result<void> server_status(const CallPtr& call) {
     b.add("diskBytes", static_cast<std::int64_t>(storage.disk_bytes))
         .add("oplogBytes", static_cast<std::int64_t>(storage.oplog_bytes));
     b.add("writable", storage.writable).add("writeError", storage.write_error).close();
-    b.add("engine", engine.status()).close();
+    b.add("engine", status).close();
     call->succeed(std::move(b));
     return {};
 }

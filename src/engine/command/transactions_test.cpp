@@ -241,6 +241,32 @@ TEST_F(Transactions, MakesCollectionsByWritingAndByName) {
     EXPECT_EQ(run(R"({"validate": "d"})").at("valid"), "true");
 }
 
+TEST_F(Transactions, MakesIndexesOnItsOwnCollectionsOnly) {
+    fill();
+    EXPECT_TRUE(
+        say(kSessionA, 1, R"({"insert": "d", "documents": [{"_id": 1, "x": [1, 2]}]})", true).ok());
+    EXPECT_EQ(
+        say(kSessionA, 1,
+            R"({"createIndexes": "d", "indexes": [{"key": {"x": 1}, "name": "x_1", "unique": true}]})")
+            .at("numIndexesAfter"),
+        "2");
+    EXPECT_TRUE(say(kSessionA, 1, R"({"insert": "d", "documents": [{"_id": 2, "x": 3}]})").ok());
+    EXPECT_EQ(say(kSessionA, 1, R"({"find": "d", "filter": {"x": {"$gte": 2}}, "hint": "x_1"})")
+                  .at("cursor.firstBatch"),
+              R"([{"_id":1,"x":[1,2]},{"_id":2,"x":3}])");
+    EXPECT_EQ(say(kSessionA, 1,
+                  R"({"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}]})")
+                  .at("note"),
+              R"("all indexes already exist")");
+    EXPECT_TRUE(commit(kSessionA, 1).ok());
+    EXPECT_EQ(run(R"({"validate": "d"})").at("valid"), "true");
+    EXPECT_EQ(run(R"({"insert": "d", "documents": [{"x": 2}]})").at("writeErrors.0.code"), "11000");
+    EXPECT_EQ(say(kSessionA, 2,
+                  R"({"createIndexes": "c", "indexes": [{"key": {"z": 1}, "name": "z_1"}]})", true)
+                  .code(),
+              263);
+}
+
 TEST_F(Transactions, ACollectionMadeAfterTheSnapshotCannotBeReadFromIt) {
     fill();
     EXPECT_TRUE(say(kSessionA, 1, R"({"find": "c"})", true).ok());

@@ -1,5 +1,8 @@
 #include "engine/session/transaction_scope.h"
 
+#include "engine/catalog/index_build.h"
+#include "engine/catalog/index_rules.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +31,9 @@ TransactionScope::TransactionScope(Core& core, Transaction& transaction)
     : WriteScope(core),
       lock_(core.apply_mutex),
       t_(transaction),
-      bytes_before_(transaction.bytes()) {}
+      bytes_before_(transaction.bytes()) {
+    entered();
+}
 
 bson::Timestamp TransactionScope::stamp() { return core_.storage->begin_apply()->next_timestamp(); }
 
@@ -70,6 +75,43 @@ Result<CollectionPtr> TransactionScope::create_collection(const Namespace& ns,
     log_command(ns.db, ns.collection, collection->id, collection->uuid,
                 create_payload(*collection));
     return collection;
+}
+
+Result<IndexBuild> TransactionScope::create_indexes(const Namespace& ns,
+                                                    const std::vector<IndexSpec>& specs) {
+    IndexBuild build;
+    auto collection = t_.catalog_->find(ns);
+    if (!collection) {
+        ANGELIA_TRY_ASSIGN(collection, create_collection(ns, bson::Document()));
+        build.created_collection = true;
+    }
+    ANGELIA_TRY_ASSIGN(auto fresh, new_index_specs(*collection, specs));
+    build.before = static_cast<std::int32_t>(collection->indexes.size());
+    build.after = build.before + static_cast<std::int32_t>(fresh.size());
+    build.all_existed = fresh.empty();
+    if (fresh.empty()) return build;
+    const auto pending = t_.pending_.find(collection->id);
+    if (pending == t_.pending_.end() || !pending->second.created)
+        return Error(ErrorCode::OperationNotSupportedInTransaction,
+                     fmt::format("Cannot create new indexes on existing collection {} in a "
+                                 "multi-document transaction.",
+                                 ns.full()));
+    ANGELIA_TRY_ASSIGN(const auto built, build_indexes(reader(), collection, fresh));
+    auto changed = copy_collection(*collection);
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+        ANGELIA_TRY_ASSIGN(auto index, make_index(next_id(), fresh[i], built.indexes[i].multikey));
+        for (const auto& [key, record] : built.indexes[i].keys)
+            put_index_entry(*index, key, record);
+        changed->indexes.push_back(std::move(index));
+    }
+    changed->index_generation = core_.catalog.next_generation();
+    refresh_index_infos(*changed);
+    CollectionPtr made = std::move(changed);
+    show(made);
+    pending->second.collection = made;
+    log_command(ns.db, ns.collection, made->id, made->uuid,
+                indexes_payload("createIndexes", ns.collection, fresh));
+    return build;
 }
 
 Result<void> TransactionScope::touch_collection(const Collection& collection) {

@@ -24,6 +24,10 @@ class TransactionScope final : public WriteScope {
     Result<CollectionPtr> create_collection(const Namespace& ns,
                                             const bson::Document& options) override;
 
+    /// Indexes of a collection that this transaction made; for any other only those that exist are
+    /// accepted. Errors: OperationNotSupportedInTransaction, those of catalog/index_build.h.
+    Result<IndexBuild> create_indexes(const Namespace& ns, const std::vector<IndexSpec>& specs);
+
     Result<void> touch_collection(const Collection& collection) override;
     Result<void> touch_record(const Collection& collection, storage::RecordId record) override;
     Result<void> touch_unique(const Index& index, std::string_view encoded) override;
