@@ -93,7 +93,9 @@ Result<SessionKeys> named_sessions(const CallPtr& call) {
 }
 
 Result<void> refresh_sessions(const CallPtr& call) {
-    ANGELIA_TRY(named_sessions(call));
+    ANGELIA_TRY_ASSIGN(const auto keys, named_sessions(call));
+    for (const auto& key : keys)
+        call->engine().refresh_session(bson::DocumentView{std::string_view(key)});
     call->succeed({});
     return {};
 }
