@@ -30,11 +30,12 @@ struct ChangeStreamHooks {
 };
 
 /// One per engine. Command entries (OpKind::Command) are read like this: the first field of the
-/// payload names the command (`create`, `drop`, `dropDatabase`, `createIndexes`, `dropIndexes`);
-/// db() and collection() of the entry say where; dropDatabase has an empty collection and stands
-/// behind one `drop` entry for each collection. Fields behind the first become
-/// `operationDescription` (createIndexes and dropIndexes: `indexes: [specification]`). Threads:
-/// safe.
+/// payload names the command (`create`, `drop`, `dropDatabase`, `renameCollection`,
+/// `createIndexes`, `dropIndexes`, `collMod`); db() and collection() of the entry say where;
+/// dropDatabase has an empty collection and stands behind one `drop` entry for each collection.
+/// Fields behind the first become `operationDescription` (createIndexes and dropIndexes: `indexes:
+/// [specification]`). renameCollection stands under the old name and has `to: {db, coll}`; collMod
+/// has `change` and `before` instead. Threads: safe.
 class ChangeStreams {
   public:
     /// `oplog` must live until shutdown() returned.

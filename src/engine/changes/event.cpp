@@ -14,14 +14,16 @@ struct CommandRow {
 constexpr CommandRow kCommandRows[] = {
     {"drop", Operation::Drop},
     {"dropDatabase", Operation::DropDatabase},
+    {"renameCollection", Operation::Rename},
     {"create", Operation::Create},
     {"createIndexes", Operation::CreateIndexes},
     {"dropIndexes", Operation::DropIndexes},
+    {"collMod", Operation::Modify},
 };
 
 constexpr std::array<std::string_view, kOperationCount> kOperationNames = {
-    "none",         "insert", "update",        "replace",     "delete",     "drop",
-    "dropDatabase", "create", "createIndexes", "dropIndexes", "invalidate",
+    "none",   "insert", "update",        "replace",     "delete", "drop",       "dropDatabase",
+    "rename", "create", "createIndexes", "dropIndexes", "modify", "invalidate",
 };
 
 Operation command_operation(const OplogEntry& entry) {
@@ -46,14 +48,17 @@ void add_update_description(bson::Builder& b, bson::DocumentView payload, bool e
     add_document_or_empty(b, "updatedFields", payload["updatedFields"]);
     add_array_or_empty(b, "removedFields", payload["removedFields"]);
     add_array_or_empty(b, "truncatedArrays", payload["truncatedArrays"]);
-    if (expanded)
-        b.add("disambiguatedPaths",
-              payload["disambiguatedPaths"]);  // nothing when the entry does not carry them
+    if (expanded) add_document_or_empty(b, "disambiguatedPaths", payload["disambiguatedPaths"]);
     b.close();
 }
 
 /// What a command entry says behind its name.
-void add_operation_description(bson::Builder& b, bson::DocumentView payload) {
+void add_operation_description(bson::Builder& b, bson::DocumentView payload, Operation operation) {
+    if (operation == Operation::Modify) {
+        add_document_or_empty(b, "operationDescription", payload["change"]);
+        add_document_or_empty(b, "stateBeforeChange", payload["before"]);
+        return;
+    }
     b.open("operationDescription");
     auto field = payload.begin();
     for (++field; field != payload.end(); ++field) b.add(field->key, field->value);
@@ -64,6 +69,14 @@ void add_namespace(bson::Builder& b, const EventNamespace& ns) {
     b.open("ns").add("db", ns.db);
     if (!ns.collection.empty()) b.add("coll", ns.collection);
     b.close();
+}
+
+void add_image(bson::Builder& b, std::string_view key, bson::DocumentView image) {
+    if (image.empty()) {
+        b.add(key, bson::Null{});
+    } else {
+        b.add(key, image);
+    }
 }
 
 bool has_document_key(Operation operation) {
@@ -77,12 +90,13 @@ void add_details(bson::Builder& b, const OplogEntry& entry, Operation operation,
         b.add("fullDocument", entry.payload());
     if (operation == Operation::Update) {
         add_update_description(b, entry.payload(), shape.expanded);
-        if (shape.null_after_image) b.add("fullDocument", bson::Null{});
+        if (shape.after_image) add_image(b, "fullDocument", entry.after_image());
     }
-    if (has_document_key(operation) && operation != Operation::Insert && shape.null_before_image) {
-        b.add("fullDocumentBeforeChange", bson::Null{});
-    }
-    if (is_expanded_only(operation)) add_operation_description(b, entry.payload());
+    if (shape.before_image && has_document_key(operation) && operation != Operation::Insert)
+        add_image(b, "fullDocumentBeforeChange", entry.before_image());
+    if (operation == Operation::Rename) b.add("to", entry.payload()["to"]);
+    if (is_expanded_only(operation) || (operation == Operation::Rename && shape.expanded))
+        add_operation_description(b, entry.payload(), operation);
 }
 
 void add_head(bson::Builder& b, const ResumeToken& token, Operation operation,
@@ -91,6 +105,9 @@ void add_head(bson::Builder& b, const ResumeToken& token, Operation operation,
     b.add("operationType", operation_name(operation));
     b.add("clusterTime", entry.time());
     b.add("wallTime", entry.wall());
+    if (entry.in_transaction() && operation != Operation::Invalidate) {
+        b.add("lsid", entry.lsid()).add("txnNumber", entry.txn_number());
+    }
 }
 
 }  // namespace
@@ -101,7 +118,7 @@ std::string_view operation_name(Operation operation) {
 
 bool is_expanded_only(Operation operation) {
     return operation == Operation::Create || operation == Operation::CreateIndexes ||
-           operation == Operation::DropIndexes;
+           operation == Operation::DropIndexes || operation == Operation::Modify;
 }
 
 Operation operation_of(const OplogEntry& entry) {
@@ -122,14 +139,25 @@ Operation operation_of(const OplogEntry& entry) {
     return Operation::None;
 }
 
-EventNamespace namespace_of(const OplogEntry& entry) { return {entry.db(), entry.collection()}; }
+EventNamespace namespace_of(const OplogEntry& entry) {
+    EventNamespace ns{entry.db(), entry.collection()};
+    if (entry.kind() != OpKind::Command) return ns;
+    const auto to = entry.payload()["to"].get_document();
+    if (to && command_operation(entry) == Operation::Rename) {
+        ns.to_db = (*to)["db"].get_string().value_or(std::string_view());
+        ns.to_collection = (*to)["coll"].get_string().value_or(std::string_view());
+    }
+    return ns;
+}
 
 bson::Document encode_event(const OplogEntry& entry, Operation operation, const EventShape& shape,
                             const StoreId& store) {
     constexpr std::size_t kHeadBytes =
         512;  // everything but the payload, for the usual lengths of names
     std::string buffer;
-    buffer.reserve(entry.payload().size_bytes() + kHeadBytes);
+    buffer.reserve(entry.payload().size_bytes() + kHeadBytes +
+                   (shape.before_image ? entry.before_image().size_bytes() : 0) +
+                   (shape.after_image ? entry.after_image().size_bytes() : 0));
     bson::Builder b(std::move(buffer));
     add_head(b, ResumeToken::event(entry.time(), entry.sub(), store), operation, entry);
     const EventNamespace ns = namespace_of(entry);

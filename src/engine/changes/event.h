@@ -19,12 +19,14 @@ enum class Operation : std::uint8_t {
     Delete,
     Drop,
     DropDatabase,
-    Create,  // this one and the next two only with showExpandedEvents
+    Rename,
+    Create,  // this one and the next three only with showExpandedEvents
     CreateIndexes,
     DropIndexes,
-    Invalidate,  // made by the stream, behind a drop or dropDatabase
+    Modify,
+    Invalidate,  // made by the stream, behind what ends it
 };
-inline constexpr std::size_t kOperationCount = 11;
+inline constexpr std::size_t kOperationCount = 13;
 
 std::string_view operation_name(Operation operation);
 bool is_expanded_only(Operation operation);
@@ -34,17 +36,19 @@ Operation operation_of(const OplogEntry& entry);
 struct EventNamespace {
     std::string_view db;
     std::string_view collection;
+    std::string_view to_db = {};  ///< with the next one: the new name in a rename, else empty
+    std::string_view to_collection = {};
 };
 EventNamespace namespace_of(const OplogEntry& entry);
 
 /// The options that change the bytes of an event; streams of equal shape share them.
 struct EventShape {
     bool expanded = false;
-    bool null_after_image = false;   ///< update: `fullDocument: null` (there are no stored images)
-    bool null_before_image = false;  ///< update, replace, delete: `fullDocumentBeforeChange: null`
+    bool after_image = false;   ///< update: `fullDocument` is the image that was kept, or null
+    bool before_image = false;  ///< update, replace, delete: `fullDocumentBeforeChange` likewise
     std::uint8_t key() const {
-        return static_cast<std::uint8_t>((expanded ? 1 : 0) | (null_after_image ? 2 : 0) |
-                                         (null_before_image ? 4 : 0));
+        return static_cast<std::uint8_t>((expanded ? 1 : 0) | (after_image ? 2 : 0) |
+                                         (before_image ? 4 : 0));
     }
 };
 

@@ -38,13 +38,12 @@ Result<EventFilter> EventFilter::parse(bson::DocumentView match) {
     EventFilter filter;
     ANGELIA_TRY_ASSIGN(filter.matcher_, query::Matcher::parse(match));
     // The matcher's own copy outlives `match`.
-    ANGELIA_TRY_ASSIGN(Node root, compile(filter.matcher_.source(), filter.reads_full_document_));
+    ANGELIA_TRY_ASSIGN(Node root, compile(filter.matcher_.source(), filter.reads_images_));
     filter.root_ = std::make_shared<Node>(std::move(root));
     return filter;
 }
 
-Result<EventFilter::Node> EventFilter::compile(bson::DocumentView filter,
-                                               bool& reads_full_document) {
+Result<EventFilter::Node> EventFilter::compile(bson::DocumentView filter, bool& reads_images) {
     Node all;
     for (const bson::Element& element : filter) {
         const bool logical = element.key == "$and" || element.key == "$or" || element.key == "$nor";
@@ -57,8 +56,7 @@ Result<EventFilter::Node> EventFilter::compile(bson::DocumentView filter,
             for (const bson::Element& branch :
                  element.value
                      .as_document()) {  // an array of documents: the matcher has checked it
-                ANGELIA_TRY_ASSIGN(Node child,
-                                   compile(branch.value.as_document(), reads_full_document));
+                ANGELIA_TRY_ASSIGN(Node child, compile(branch.value.as_document(), reads_images));
                 node.children.push_back(std::move(child));
             }
         } else if (starts_path(element.key, "operationType") || starts_path(element.key, "ns")) {
@@ -68,8 +66,9 @@ Result<EventFilter::Node> EventFilter::compile(bson::DocumentView filter,
         } else {
             node.kind = Node::Kind::Unknown;
             // An operator at the top ($expr, ...) may look anywhere.
-            if (element.key.substr(0, 1) == "$" || starts_path(element.key, "fullDocument"))
-                reads_full_document = true;
+            if (element.key.substr(0, 1) == "$" || starts_path(element.key, "fullDocument") ||
+                starts_path(element.key, "fullDocumentBeforeChange"))
+                reads_images = true;
         }
         all.children.push_back(std::move(node));
     }

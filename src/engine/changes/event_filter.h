@@ -25,17 +25,17 @@ class EventFilter {
     /// namespace.
     Verdict judge(Operation operation, const EventNamespace& ns) const;
     bool matches(bson::DocumentView event) const { return matcher_.matches(event); }
-    /// False when the event's fullDocument cannot change the answer.
-    bool reads_full_document() const { return reads_full_document_; }
+    /// False when no document before or after the change can change the answer.
+    bool reads_images() const { return reads_images_; }
 
   private:
     struct Node;
-    static Result<Node> compile(bson::DocumentView filter, bool& reads_full_document);
+    static Result<Node> compile(bson::DocumentView filter, bool& reads_images);
     static Verdict evaluate(const Node& node, bson::DocumentView probe);
 
     query::Matcher matcher_;
     std::shared_ptr<const Node> root_;  ///< shared by copies; never changes
-    bool reads_full_document_ = false;
+    bool reads_images_ = false;
 };
 
 }  // namespace angelia::engine::changes

@@ -57,12 +57,11 @@ TEST(EventFilter, TakesOnlyWholeNamesForOperationAndNamespace) {
 }
 
 TEST(EventFilter, KnowsWhetherTheDocumentMatters) {
-    EXPECT_FALSE(
-        filter_of(R"({"operationType": "insert", "documentKey._id": 1})").reads_full_document());
-    EXPECT_FALSE(filter_of(R"({"fullDocumentX": 1})").reads_full_document());
-    EXPECT_TRUE(filter_of(R"({"fullDocument": null})").reads_full_document());
-    EXPECT_TRUE(filter_of(R"({"$or": [{"a": 1}, {"$and": [{"fullDocument.a": 1}]}]})")
-                    .reads_full_document());
+    EXPECT_FALSE(filter_of(R"({"operationType": "insert", "documentKey._id": 1})").reads_images());
+    EXPECT_FALSE(filter_of(R"({"fullDocumentX": 1})").reads_images());
+    EXPECT_TRUE(filter_of(R"({"fullDocument": null})").reads_images());
+    EXPECT_TRUE(
+        filter_of(R"({"$or": [{"a": 1}, {"$and": [{"fullDocument.a": 1}]}]})").reads_images());
 }
 
 }  // namespace

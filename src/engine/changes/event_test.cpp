@@ -55,6 +55,21 @@ TEST(Event, OfAnInsertHoldsTheDocument) {
         R"({"operationType":"insert","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"fullDocument":{"_id":"k","a":1}})");
 }
 
+TEST(Event, OfATransactionNamesItsSessionAndNumber) {
+    const bson::Value id = bson::value("k");
+    const bson::Document document = bson::make("_id", "k");
+    const bson::Document session = bson::make("id", "s");
+    OplogFields fields = fields_of(OpKind::Insert, id, document);
+    fields.lsid = session.view();
+    fields.txn_number = 5;
+    EXPECT_EQ(encoded(fields).find("lsid"), std::string::npos);  // a retryable write
+    fields.in_transaction = true;
+    EXPECT_EQ(
+        encoded(fields),
+        R"({"operationType":"insert","lsid":{"id":"s"},"txnNumber":5,"ns":{"db":"d","coll":"c"},)"
+        R"("documentKey":{"_id":"k"},"fullDocument":{"_id":"k"}})");
+}
+
 TEST(Event, OfAReplacementHoldsTheNewDocument) {
     const bson::Value id = bson::value("k");
     const bson::Document document = bson::make("_id", "k", "b", std::int32_t{2});
@@ -134,8 +149,68 @@ TEST(Event, WhenExpandedShowsCollectionAndDescription) {
         R"("ns":{"db":"d","coll":"c"},"operationDescription":{"idIndex":{"v":2}}})");
 }
 
+TEST(Event, ShowsTheImagesThatAreKept) {
+    const bson::Value id = bson::value("k");
+    const bson::Document change = bson::make("updatedFields", bson::make("a", std::int32_t{2}));
+    const bson::Document before = bson::make("_id", "k", "a", std::int32_t{1});
+    const bson::Document after = bson::make("_id", "k", "a", std::int32_t{2});
+    OplogFields fields = fields_of(OpKind::Update, id, change);
+    fields.before_image = before.view();
+    fields.after_image = after.view();
+    EXPECT_EQ(
+        encoded(fields, {false, true, true}),
+        R"({"operationType":"update","ns":{"db":"d","coll":"c"},"documentKey":{"_id":"k"},"updateDescription":)"
+        R"({"updatedFields":{"a":2},"removedFields":[],"truncatedArrays":[]},"fullDocument":{"_id":"k","a":2},)"
+        R"("fullDocumentBeforeChange":{"_id":"k","a":1}})");
+    EXPECT_EQ(encoded(fields).find("fullDocument"), std::string::npos);
+}
+
+TEST(Event, WhenExpandedAlwaysHasDisambiguatedPaths) {
+    const bson::Value id = bson::value("k");
+    const bson::Document plain = bson::make("updatedFields", bson::make("a", std::int32_t{2}));
+    EXPECT_NE(encoded(fields_of(OpKind::Update, id, plain), {true, false, false})
+                  .find(R"("disambiguatedPaths":{}})"),
+              std::string::npos);
+    const bson::Document numeric =
+        bson::make("updatedFields", bson::make("a.0", std::int32_t{2}), "disambiguatedPaths",
+                   bson::make("a.0", bson::array("a", "0")));
+    EXPECT_NE(encoded(fields_of(OpKind::Update, id, numeric), {true, false, false})
+                  .find(R"("disambiguatedPaths":{"a.0":["a","0"]}})"),
+              std::string::npos);
+    EXPECT_EQ(encoded(fields_of(OpKind::Update, id, numeric)).find("disambiguatedPaths"),
+              std::string::npos);
+}
+
+TEST(Event, OfARenameNamesBothEnds) {
+    const bson::Document command =
+        bson::make("renameCollection", "c", "to", bson::make("db", "d", "coll", "e"), "dropTarget",
+                   std::int32_t{1});
+    const auto fields = fields_of(OpKind::Command, {}, command);
+    EXPECT_EQ(
+        encoded(fields),
+        R"({"operationType":"rename","ns":{"db":"d","coll":"c"},"to":{"db":"d","coll":"e"}})");
+    EXPECT_EQ(
+        encoded(fields, {true, false, false}),
+        R"({"operationType":"rename","collectionUUID":{"$binary":{"base64":"q6urq6urq6urq6urq6urqw==","subType":"04"}},)"
+        R"("ns":{"db":"d","coll":"c"},"to":{"db":"d","coll":"e"},)"
+        R"("operationDescription":{"to":{"db":"d","coll":"e"},"dropTarget":1}})");
+}
+
+TEST(Event, OfAModificationHoldsTheStateBefore) {
+    const bson::Document command =
+        bson::make("collMod", "c", "change",
+                   bson::make("index", bson::make("name", "a_1", "hidden", true)), "before",
+                   bson::make("collectionOptions", bson::Document(), "indexOptions",
+                              bson::make("hidden", false)));
+    EXPECT_EQ(
+        encoded(fields_of(OpKind::Command, {}, command), {true, false, false}),
+        R"({"operationType":"modify","collectionUUID":{"$binary":{"base64":"q6urq6urq6urq6urq6urqw==","subType":"04"}},)"
+        R"("ns":{"db":"d","coll":"c"},"operationDescription":{"index":{"name":"a_1","hidden":true}},)"
+        R"("stateBeforeChange":{"collectionOptions":{},"indexOptions":{"hidden":false}}})");
+}
+
 TEST(Event, IsNotMadeOfNoopsAndUnknownCommands) {
-    const bson::Document unknown = bson::make("collMod", "c");
+    const bson::Document unknown = bson::make("shardCollection", "c");
     const auto command =
         OplogEntry::decode({1, 1}, 0, OplogEntry::encode(fields_of(OpKind::Command, {}, unknown)))
             .value_or_throw();

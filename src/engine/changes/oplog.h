@@ -21,7 +21,7 @@ enum class OpKind : char {
     Update = 'u',   ///< operator update: payload {updatedFields, removedFields, truncatedArrays}
     Replace = 'r',  ///< payload: the new document
     Delete = 'd',
-    Command = 'c',  ///< DDL: payload {create|drop|dropDatabase|createIndexes|dropIndexes: ..., ...}
+    Command = 'c',  ///< DDL: payload {create|drop|...: name, ...}, see change_streams.h
     Noop = 'n',
 };
 
@@ -38,6 +38,11 @@ struct OplogFields {
     bson::DocumentView lsid;  ///< empty when not a retryable write
     std::int64_t txn_number = 0;
     std::int32_t stmt_id = -1;
+    /// Part of a multi-document transaction: its event carries lsid and txnNumber.
+    bool in_transaction = false;
+    /// The document before and after the change, kept while its collection asks for images; empty
+    /// = not kept. A document after a change is kept for updates only (the payload has the others).
+    bson::DocumentView before_image, after_image;
 };
 
 /// One encoded entry; shared between batch, tail and streams. Immutable. Threads: safe.
@@ -61,6 +66,9 @@ class OplogEntry {
     bson::DocumentView lsid() const { return lsid_; }
     std::int64_t txn_number() const { return txn_number_; }
     std::int32_t stmt_id() const { return stmt_id_; }
+    bool in_transaction() const { return in_transaction_; }
+    bson::DocumentView before_image() const { return before_image_; }  ///< empty: not kept
+    bson::DocumentView after_image() const { return after_image_; }    ///< empty: not kept
     const std::shared_ptr<const std::string>& bytes() const { return bytes_; }
 
   private:
@@ -72,10 +80,11 @@ class OplogEntry {
     std::uint32_t collection_id_ = 0;
     Uuid uuid_{};
     bson::ValueView id_;
-    bson::DocumentView payload_, lsid_;
+    bson::DocumentView payload_, lsid_, before_image_, after_image_;
     bson::Date wall_;
     std::int64_t txn_number_ = 0;
     std::int32_t stmt_id_ = -1;
+    bool in_transaction_ = false;
 };
 
 /// A place between entries: everything up to and including (time, sub) has been read.

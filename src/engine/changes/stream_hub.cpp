@@ -231,7 +231,9 @@ bool StreamHub::concerns(const Subscription& subscription, const OplogEntry& ent
     const Verdict verdict = plan.concern(ns, operation);
     if (verdict != Verdict::Maybe) return verdict == Verdict::Yes;
     // A filter on a document that is looked up at delivery can only be asked then.
-    if (plan.needs_image(operation) && plan.filter().reads_full_document()) return true;
+    if ((plan.needs_lookup(operation) || plan.missing_image(entry, operation)) &&
+        plan.filter().reads_images())
+        return true;
     return plan.filter().matches(cache_.get(entry, operation, plan.shape(), true).view());
 }
 

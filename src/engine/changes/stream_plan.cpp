@@ -105,8 +105,9 @@ Result<StreamPlan> StreamPlan::parse(const WatchSpec& spec, const StoreId& store
     plan.ns_ = spec.ns;
     ANGELIA_TRY(plan.parse_options(spec.options.view(), store));
     ANGELIA_TRY(plan.parse_stages(spec.stages.view()));
-    plan.shape_.null_after_image = plan.after_image_ == AfterImage::WhenAvailable;
-    plan.shape_.null_before_image = plan.before_image_ == BeforeImage::WhenAvailable;
+    plan.shape_.after_image =
+        plan.after_image_ == AfterImage::WhenAvailable || plan.after_image_ == AfterImage::Required;
+    plan.shape_.before_image = plan.before_image_ != BeforeImage::Off;
     if (plan.scope_ == WatchSpec::Scope::Collection) {
         for (std::size_t i = 0; i < kOperationCount; ++i) {
             plan.collection_verdicts_[i] =
@@ -266,10 +267,12 @@ bool StreamPlan::in_scope(const EventNamespace& ns, Operation operation) const {
         case WatchSpec::Scope::Collection:
             // dropDatabase is not for a collection's stream: the drop before it has ended the
             // stream already.
-            return operation != Operation::DropDatabase && ns.collection == ns_.collection &&
-                   ns.db == ns_.db;
+            return operation != Operation::DropDatabase &&
+                   ((ns.collection == ns_.collection && ns.db == ns_.db) ||
+                    (ns.to_collection == ns_.collection && ns.to_db == ns_.db));
         case WatchSpec::Scope::Database:
-            return ns.db == ns_.db && !is_internal_collection(ns.collection);
+            return (ns.db == ns_.db && !is_internal_collection(ns.collection)) ||
+                   ns.to_db == ns_.db;
         case WatchSpec::Scope::Deployment:
             return !is_internal_database(ns.db) && !is_internal_collection(ns.collection);
     }
@@ -279,7 +282,7 @@ bool StreamPlan::in_scope(const EventNamespace& ns, Operation operation) const {
 bool StreamPlan::invalidated_by(Operation operation) const {
     switch (scope_) {
         case WatchSpec::Scope::Collection:
-            return operation == Operation::Drop;
+            return operation == Operation::Drop || operation == Operation::Rename;
         case WatchSpec::Scope::Database:
             return operation == Operation::DropDatabase;
         case WatchSpec::Scope::Deployment:
@@ -288,16 +291,31 @@ bool StreamPlan::invalidated_by(Operation operation) const {
     return false;
 }
 
-bool StreamPlan::needs_image(Operation operation) const {
+bool StreamPlan::needs_lookup(Operation operation) const {
+    return operation == Operation::Update && after_image_ == AfterImage::UpdateLookup;
+}
+
+std::optional<Error> StreamPlan::missing_image(const OplogEntry& entry, Operation operation) const {
     const bool changes_document = operation == Operation::Update ||
                                   operation == Operation::Replace || operation == Operation::Delete;
-    if (changes_document && before_image_ == BeforeImage::Required) return true;
-    return operation == Operation::Update &&
-           (after_image_ == AfterImage::UpdateLookup || after_image_ == AfterImage::Required);
+    const auto missing = [&](std::string_view which, std::string_view events) {
+        return Error(ErrorCode::NoMatchingDocument,
+                     "Change stream was configured to require a " + std::string(which) +
+                         " for all " + std::string(events) + " events, but the " +
+                         std::string(which) + " was not found for event: {operationType: " +
+                         std::string(operation_name(operation)) + ", ns: " +
+                         std::string(entry.db()) + "." + std::string(entry.collection()) + "}");
+    };
+    if (changes_document && before_image_ == BeforeImage::Required && entry.before_image().empty())
+        return missing("pre-image", "update, delete and replace");
+    if (operation == Operation::Update && after_image_ == AfterImage::Required &&
+        entry.after_image().empty())
+        return missing("post-image", "update");
+    return std::nullopt;
 }
 
 Verdict StreamPlan::judge(const EventNamespace& ns, Operation operation) const {
-    if (scope_ == WatchSpec::Scope::Collection)
+    if (scope_ == WatchSpec::Scope::Collection && operation != Operation::Rename)
         return collection_verdicts_[static_cast<std::size_t>(operation)];
     return filter_.judge(operation, ns);
 }

@@ -44,9 +44,11 @@ class StreamPlan {
     bool invalidated_by(Operation operation) const;
     /// An entry in scope: can the stream have anything to do with it? Yes for what invalidates.
     Verdict concern(const EventNamespace& ns, Operation operation) const;
-    /// The event of this operation needs a document that is not in the oplog entry: looked up, or a
-    /// stored image.
-    bool needs_image(Operation operation) const;
+    /// The event of this operation needs a document that is not in the oplog entry.
+    bool needs_lookup(Operation operation) const;
+    /// What this stream cannot go on without and the entry does not carry: a kept image. Nothing
+    /// when all is there. Errors inside: NoMatchingDocument.
+    std::optional<Error> missing_image(const OplogEntry& entry, Operation operation) const;
     /// Yes: passes the filter. Maybe: ask filter().matches().
     Verdict judge(const EventNamespace& ns, Operation operation) const;
 

@@ -236,44 +236,22 @@ Result<std::optional<bson::Document>> StreamReader::event_of(const OplogEntry& e
     const Verdict verdict = plan.judge(ns, operation);
     if (verdict == Verdict::No) return std::optional<bson::Document>();
     EncodedEvent event = hub_->cache().get(entry, operation, plan.shape(), hub_->shares_events());
-    const bool needs_image = plan.needs_image(operation);
-    const bool filter_needs_image = needs_image && plan.filter().reads_full_document();
-    if (verdict == Verdict::Maybe && !filter_needs_image && !plan.filter().matches(event.view()))
+    const std::optional<Error> lack = plan.missing_image(entry, operation);
+    const bool looks_up = plan.needs_lookup(operation);
+    // What the filter would read is not there yet.
+    const bool filter_waits =
+        verdict == Verdict::Maybe && (lack || looks_up) && plan.filter().reads_images();
+    if (verdict == Verdict::Maybe && !filter_waits && !plan.filter().matches(event.view()))
         return std::optional<bson::Document>();
+    if (lack) return *lack;
+    if (!looks_up) return through_stages(std::move(event).release());
 
-    std::optional<bson::Document> document;
-    if (needs_image) {
-        ANGELIA_TRY_ASSIGN(document, complete(entry, operation, event.view()));
-        if (verdict == Verdict::Maybe && filter_needs_image &&
-            !plan.filter().matches(document->view()))
-            return std::optional<bson::Document>();
-    } else {
-        document = std::move(event).release();
-    }
-    return through_stages(*std::move(document));
-}
-
-Result<std::optional<bson::Document>> StreamReader::complete(const OplogEntry& entry,
-                                                             Operation operation,
-                                                             bson::DocumentView event) {
-    const StreamPlan& plan = subscription_.plan();
-    if (plan.before_image() == BeforeImage::Required) {
-        return Error(ErrorCode::NoMatchingDocument,
-                     "The change stream requires the document as it was before each change "
-                     "(fullDocumentBeforeChange: "
-                     "required), and no image is stored for the " +
-                         std::string(operation_name(operation)) + " in " + plan.ns().full());
-    }
-    if (plan.after_image() == AfterImage::Required) {
-        return Error(ErrorCode::NoMatchingDocument,
-                     "The change stream requires the document as it was after each update "
-                     "(fullDocument: required), "
-                     "and no image is stored for the update in " +
-                         plan.ns().full());
-    }
     hub_->count_lookup();
-    ANGELIA_TRY_ASSIGN(std::optional<bson::Document> current, hub_->hooks().lookup(entry));
-    return std::optional<bson::Document>(with_full_document(event, current));
+    ANGELIA_TRY_ASSIGN(const std::optional<bson::Document> current, hub_->hooks().lookup(entry));
+    bson::Document complete = with_full_document(event.view(), current);
+    if (filter_waits && !plan.filter().matches(complete.view()))
+        return std::optional<bson::Document>();
+    return through_stages(std::move(complete));
 }
 
 Result<std::optional<bson::Document>> StreamReader::through_stages(bson::Document event) const {

@@ -30,8 +30,6 @@ class StreamReader final : public ChangeStream {
     /// The finished event, or nothing when the stream does not want it.
     Result<std::optional<bson::Document>> event_of(const OplogEntry& entry, Operation operation)
         ANGELIA_REQUIRES(mutex_);
-    Result<std::optional<bson::Document>> complete(const OplogEntry& entry, Operation operation,
-                                                   bson::DocumentView event);
     Result<std::optional<bson::Document>> through_stages(bson::Document event) const;
     bson::Document token() const ANGELIA_REQUIRES(mutex_);
     Error die(Error error) ANGELIA_REQUIRES(mutex_);

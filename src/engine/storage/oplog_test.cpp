@@ -81,6 +81,55 @@ TEST(OplogEntry, BytesStandStill) {
     EXPECT_EQ(*bytes, expected);
 }
 
+OplogFields flagged_fields(const bson::Document& before, const bson::Document& after) {
+    static const bson::Document session = bson::make("id", "s");
+    OplogFields fields;
+    fields.kind = OpKind::Update;
+    fields.db = "d";
+    fields.collection = "c";
+    fields.lsid = session.view();
+    fields.txn_number = 9;
+    fields.in_transaction = true;
+    fields.before_image = before.view();
+    fields.after_image = after.view();
+    return fields;
+}
+
+TEST(OplogEntry, CarriesTheTransactionFlagAndImages) {
+    const auto before = bson::make("_id", std::int32_t{1}, "a", std::int32_t{1});
+    const auto after = bson::make("_id", std::int32_t{1}, "a", "long text instead");
+    const auto both =
+        OplogEntry::decode({1, 1}, 0, OplogEntry::encode(flagged_fields(before, after)))
+            .value_or_throw();
+    EXPECT_TRUE(both.in_transaction());
+    EXPECT_EQ(both.txn_number(), 9);
+    EXPECT_TRUE(both.before_image().identical(before));
+    EXPECT_TRUE(both.after_image().identical(after));
+    const auto one = OplogEntry::decode({1, 1}, 0, OplogEntry::encode(flagged_fields({}, after)))
+                         .value_or_throw();
+    EXPECT_TRUE(one.before_image().empty());
+    EXPECT_TRUE(one.after_image().identical(after));
+    const auto none =
+        OplogEntry::decode({1, 1}, 0, OplogEntry::encode(flagged_fields({}, {}))).value_or_throw();
+    EXPECT_TRUE(none.in_transaction());
+    EXPECT_TRUE(none.before_image().empty());
+}
+
+TEST(OplogEntry, DamageInFlagsAndImagesIsAnError) {
+    const auto image = bson::make("_id", std::int32_t{1}, "a", "text");
+    const auto good = OplogEntry::encode(flagged_fields(image, image));
+    for (std::size_t length = 0; length < good->size(); ++length) {
+        const auto cut = OplogEntry::decode(
+            {1, 1}, 0, std::make_shared<const std::string>(good->substr(0, length)));
+        ASSERT_FALSE(cut) << length;
+        EXPECT_EQ(cut.error().code, ErrorCode::InternalError);
+    }
+    auto unknown = *good;
+    unknown[60] = 0x40;
+    EXPECT_FALSE(OplogEntry::decode({1, 1}, 0, std::make_shared<const std::string>(unknown)));
+    EXPECT_FALSE(OplogEntry::decode({1, 1}, 0, std::make_shared<const std::string>(*good + "x")));
+}
+
 TEST(OplogEntry, DamageIsAnErrorAtEveryByteCount) {
     const auto good = storage::testing::insert_entry(1, 5, "text");
     for (std::size_t length = 0; length < good->size(); ++length) {
@@ -90,10 +139,10 @@ TEST(OplogEntry, DamageIsAnErrorAtEveryByteCount) {
         EXPECT_EQ(cut.error().code, ErrorCode::InternalError);
     }
     auto newer = *good;
-    newer[0] = 2;
+    newer[0] = 3;
     const auto refused = OplogEntry::decode({1, 1}, 0, std::make_shared<const std::string>(newer));
     ASSERT_FALSE(refused);
-    EXPECT_NE(refused.error().message.find("version 2"), std::string::npos);
+    EXPECT_NE(refused.error().message.find("version 3"), std::string::npos);
 }
 
 TEST(Oplog, TailAndStoreGiveTheSameEntries) {
