@@ -239,6 +239,29 @@ struct IndexBuild {
     bson::Timestamp operation_time;
 };
 
+/// What collMod changes; what is not given stays.
+struct CollectionChange {
+    struct IndexChange {
+        std::string name;    ///< or, when empty:
+        bson::Document key;  ///< its key pattern
+        std::optional<std::int64_t> expire_after_seconds;
+        std::optional<bool> hidden;
+    };
+    std::optional<IndexChange> index;
+    std::optional<bool> keep_images;  ///< changeStreamPreAndPostImages
+};
+/// Only what was asked for, and `hidden` only when it did change.
+struct CollectionChanged {
+    std::optional<std::int64_t> expire_old, expire_new;
+    std::optional<bool> hidden_old, hidden_new;
+    bson::Timestamp operation_time;
+};
+
+struct RenameOptions {
+    bool drop_target = false;         ///< a collection that has the new name goes
+    std::optional<Uuid> target_uuid;  ///< but only this one
+};
+
 struct CollectionStats {
     std::int64_t count = 0;  ///< exact, also after a crash
     std::int64_t bytes = 0;
@@ -324,6 +347,14 @@ class Engine {
             SteadyTime::max()) = 0;  ///< number of indexes it had; NamespaceNotFound
     virtual void drop_database(const std::string& db, Done done,
                                SteadyTime deadline = SteadyTime::max()) = 0;
+    /// NamespaceNotFound, IndexNotFound, InvalidOptions, BadValue
+    virtual void modify_collection(const Namespace& ns, CollectionChange change,
+                                   std::function<void(Result<CollectionChanged>)> done,
+                                   SteadyTime deadline = SteadyTime::max()) = 0;
+    /// NamespaceNotFound, NamespaceExists, IllegalOperation, InvalidNamespace. No data is moved.
+    virtual void rename_collection(const Namespace& from, const Namespace& to,
+                                   RenameOptions options, Done done,
+                                   SteadyTime deadline = SteadyTime::max()) = 0;
     virtual void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
                                 std::function<void(Result<IndexBuild>)> done,
                                 SteadyTime deadline = SteadyTime::max()) = 0;

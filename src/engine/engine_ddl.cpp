@@ -1,5 +1,6 @@
 // Collections and indexes: the engine's side of catalog/ddl.h.
 #include "engine/catalog/ddl.h"
+#include "engine/catalog/modify.h"
 #include "engine/collection/validate.h"
 #include "engine/engine_impl.h"
 
@@ -62,6 +63,34 @@ void EngineImpl::drop_database(const std::string& db, Done done, SteadyTime dead
         [this, done = std::move(done)](Result<Committed<bool>> dropped) {
             if (!dropped) return done(std::move(dropped).error());
             answer_durable<bson::Timestamp>(dropped->position, dropped->position.time, done);
+        });
+}
+
+void EngineImpl::modify_collection(const Namespace& ns, CollectionChange change,
+                                   std::function<void(Result<CollectionChanged>)> done,
+                                   SteadyTime deadline) {
+    auto shared = std::make_shared<CollectionChange>(std::move(change));
+    run_ddl<CollectionChanged>(
+        deadline,
+        [this, ns, shared](WaiterId waiter) {
+            return engine::modify_collection(core_, ns, *shared, waiter);
+        },
+        [this, done = std::move(done)](Result<Committed<CollectionChanged>> changed) {
+            if (!changed) return done(std::move(changed).error());
+            answer_durable<CollectionChanged>(changed->position, changed->value, done);
+        });
+}
+
+void EngineImpl::rename_collection(const Namespace& from, const Namespace& to,
+                                   RenameOptions options, Done done, SteadyTime deadline) {
+    run_ddl<bool>(
+        deadline,
+        [this, from, to, options](WaiterId waiter) {
+            return engine::rename_collection(core_, from, to, options, waiter);
+        },
+        [this, done = std::move(done)](Result<Committed<bool>> renamed) {
+            if (!renamed) return done(std::move(renamed).error());
+            answer_durable<bson::Timestamp>(renamed->position, renamed->position.time, done);
         });
 }
 

@@ -53,6 +53,11 @@ class EngineImpl final : public Engine {
     void drop_collection(const Namespace& ns, std::function<void(Result<std::int32_t>)> done,
                          SteadyTime deadline) override;
     void drop_database(const std::string& db, Done done, SteadyTime deadline) override;
+    void modify_collection(const Namespace& ns, CollectionChange change,
+                           std::function<void(Result<CollectionChanged>)> done,
+                           SteadyTime deadline) override;
+    void rename_collection(const Namespace& from, const Namespace& to, RenameOptions options,
+                           Done done, SteadyTime deadline) override;
     void create_indexes(const Namespace& ns, std::vector<IndexSpec> specs,
                         std::function<void(Result<IndexBuild>)> done, SteadyTime deadline) override;
     void drop_indexes(const Namespace& ns, bson::Value which,

@@ -46,6 +46,7 @@ struct Collection {
     storage::CollectionId id = 0;
     Uuid uuid{};
     bson::Document options;
+    bool keeps_images = false;  ///< what `options` say: oplog entries carry images of documents
     std::vector<IndexPtr> indexes;              ///< `_id_` first
     std::vector<query::IndexInfo> index_infos;  ///< the same for the planner, same order
     std::uint64_t index_generation =
@@ -100,6 +101,8 @@ IndexSpec copy_spec(const IndexSpec& spec);
 /// Errors: CannotCreateIndex, and those of the partial filter.
 Result<IndexPtr> make_index(storage::IndexId id, const IndexSpec& spec, bool multikey);
 IndexSpec id_index_spec();
+/// The options ask for changeStreamPreAndPostImages.
+bool wants_images(bson::DocumentView options);
 std::shared_ptr<Collection> copy_collection(const Collection& collection);
 /// Fills index_infos from indexes.
 void refresh_index_infos(Collection& collection);

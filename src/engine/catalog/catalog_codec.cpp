@@ -133,12 +133,17 @@ void refresh_index_infos(Collection& collection) {
     }
 }
 
+bool wants_images(bson::DocumentView options) {
+    return options.find_path("changeStreamPreAndPostImages.enabled").truthy();
+}
+
 std::shared_ptr<Collection> copy_collection(const Collection& collection) {
     auto copy = std::make_shared<Collection>();
     copy->ns = collection.ns;
     copy->id = collection.id;
     copy->uuid = collection.uuid;
     copy->options = collection.options.copy();
+    copy->keeps_images = collection.keeps_images;
     copy->indexes = collection.indexes;
     copy->index_infos = collection.index_infos;
     copy->index_generation = collection.index_generation;
@@ -195,6 +200,7 @@ Result<std::shared_ptr<Collection>> decode_collection(bson::DocumentView stored)
     std::copy(uuid.begin(), uuid.end(), reinterpret_cast<char*>(collection->uuid.data()));
     if (auto options = stored["options"].get_document())
         collection->options = bson::Document(*options);
+    collection->keeps_images = wants_images(collection->options);
     for (const auto& element : *indexes) {
         const auto index = element.value.get_document();
         if (!index) return damaged_catalog("an index that is no document");

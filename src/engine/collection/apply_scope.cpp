@@ -99,6 +99,19 @@ void ApplyScope::erase_collection(const CollectionPtr& collection) {
     changed_ = true;
 }
 
+Result<void> ApplyScope::rename_collection(const CollectionPtr& collection, const Namespace& to) {
+    view_ = without_collection(*view_, collection->ns);
+    early_view_ = without_collection(*early_view_, collection->ns);
+    ANGELIA_TRY(view_->check_database_case(to.db));
+    ANGELIA_TRY(need_free(namespace_intent(to)));
+    auto renamed = copy_collection(*collection);
+    renamed->ns = to;
+    CollectionPtr made = renamed;
+    pending(made);  // its version moves on: searches under the old name do not hold any more
+    replace_collection(std::move(renamed), false);
+    return {};
+}
+
 ApplyScope::Pending& ApplyScope::pending(const CollectionPtr& collection) {
     for (auto& p : pending_)
         if (p.collection->id == collection->id) return p;

@@ -39,6 +39,9 @@ class ApplyScope final : public WriteScope {
     void replace_collection(std::shared_ptr<Collection> changed, bool after_commit);
     /// Takes a collection out of the catalog and erases its data, without an oplog entry.
     void erase_collection(const CollectionPtr& collection);
+    /// The collection goes on under another name that is free, without an oplog entry.
+    /// Errors: DatabaseDifferCase.
+    Result<void> rename_collection(const CollectionPtr& collection, const Namespace& to);
     std::uint32_t next_id();
 
     // -- one write of a document

@@ -1,6 +1,8 @@
 // Records and their index entries change together.
 #include "engine/collection/records.h"
 
+#include "engine/query/disambiguated_paths.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,9 +34,15 @@ bool same_indexed_fields(const Index& index, bson::DocumentView a, bson::Documen
                        });
 }
 
-bson::Document describe_update(const query::UpdateDescription& description) {
-    return bson::make("updatedFields", description.updated_fields, "removedFields",
-                      description.removed_fields, "truncatedArrays", description.truncated_arrays);
+bson::Document describe_update(const query::UpdateDescription& description,
+                               bson::DocumentView before, bson::DocumentView after) {
+    bson::Builder b;
+    b.add("updatedFields", description.updated_fields)
+        .add("removedFields", description.removed_fields)
+        .add("truncatedArrays", description.truncated_arrays);
+    const auto paths = query::disambiguated_paths(description, before, after);
+    if (!paths.empty()) b.add("disambiguatedPaths", paths);
+    return b.take();
 }
 
 }  // namespace
@@ -131,7 +139,7 @@ Result<void> insert_record(WriteScope& scope, const Namespace& ns, bson::Documen
             scope.mark_multikey(collection, i);
     }
     scope.count(collection, 1, static_cast<std::int64_t>(document.size_bytes()));
-    scope.log(OpKind::Insert, *collection, document.view()["_id"], document, retry);
+    scope.log(OpKind::Insert, *collection, document.view()["_id"], document, retry, {});
     return {};
 }
 
@@ -167,11 +175,15 @@ Result<void> replace_record(WriteScope& scope, const Namespace& ns, storage::Rec
     scope.count(collection, 0,
                 static_cast<std::int64_t>(after.size_bytes()) -
                     static_cast<std::int64_t>(before.size_bytes()));
-    if (description)
-        scope.log(OpKind::Update, *collection, after.view()["_id"], describe_update(*description),
-                  retry);
-    else
-        scope.log(OpKind::Replace, *collection, after.view()["_id"], after, retry);
+    WriteScope::Images images;
+    if (collection->keeps_images) images.before = before;
+    if (!description) {
+        scope.log(OpKind::Replace, *collection, after.view()["_id"], after, retry, images);
+        return {};
+    }
+    if (collection->keeps_images) images.after = after;
+    scope.log(OpKind::Update, *collection, after.view()["_id"],
+              describe_update(*description, before, after), retry, images);
     return {};
 }
 
@@ -190,7 +202,9 @@ Result<void> remove_record(WriteScope& scope, const Namespace& ns, storage::Reco
     }
     scope.erase_record(collection, record);
     scope.count(collection, -1, -static_cast<std::int64_t>(before.size_bytes()));
-    scope.log(OpKind::Delete, *collection, before["_id"], bson::DocumentView(), retry);
+    WriteScope::Images images;
+    if (collection->keeps_images) images.before = before;
+    scope.log(OpKind::Delete, *collection, before["_id"], bson::DocumentView(), retry, images);
     return {};
 }
 

@@ -32,7 +32,8 @@ WriteScope::~WriteScope() {
 }
 
 void WriteScope::log(OpKind kind, const Collection& collection, bson::ValueView id,
-                     bson::DocumentView payload, const RetryReference& retry) {
+                     bson::DocumentView payload, const RetryReference& retry,
+                     const Images& images) {
     OplogFields fields;
     fields.kind = kind;
     fields.db = collection.ns.db;
@@ -45,6 +46,8 @@ void WriteScope::log(OpKind kind, const Collection& collection, bson::ValueView 
     fields.lsid = retry.lsid;
     fields.txn_number = retry.txn_number;
     fields.stmt_id = retry.stmt_id;
+    fields.before_image = images.before;
+    fields.after_image = images.after;
     append(fields);
 }
 
@@ -69,6 +72,7 @@ Result<std::shared_ptr<Collection>> make_collection(Core& core, const Namespace&
     collection->id = next_id();
     collection->uuid = random_uuid();
     collection->options = options.copy();
+    collection->keeps_images = wants_images(collection->options);
     collection->live = std::make_shared<LiveState>();
     ANGELIA_TRY_ASSIGN(auto id_index, make_index(next_id(), id_index_spec(), false));
     collection->indexes.push_back(std::move(id_index));

@@ -64,8 +64,12 @@ class WriteScope {
         std::int64_t txn_number = 0;
         std::int32_t stmt_id = -1;
     };
+    /// The document before and after, for collections that keep images; empty = not kept.
+    struct Images {
+        bson::DocumentView before{}, after{};
+    };
     void log(OpKind kind, const Collection& collection, bson::ValueView id,
-             bson::DocumentView payload, const RetryReference& retry);
+             bson::DocumentView payload, const RetryReference& retry, const Images& images);
     void log_command(const std::string& db, const std::string& collection, std::uint32_t id,
                      const Uuid& uuid, bson::DocumentView payload);
 

@@ -199,6 +199,7 @@ void TransactionScope::mark_multikey(const CollectionPtr& collection, std::size_
 void TransactionScope::append(OplogFields& fields) {
     fields.lsid = t_.key_.lsid.view();
     fields.txn_number = t_.key_.txn_number;
+    fields.in_transaction = true;
     auto entry = OplogEntry::encode(fields);
     t_.entry_bytes_ += entry->size();
     t_.entries_.push_back(std::move(entry));
