@@ -41,6 +41,7 @@ void StreamHub::shutdown() {
         shut_ = true;
         for (auto& [key, bucket] : buckets_) {
             for (Subscription* subscription : bucket.watching) {
+                bucket.index.unwatch(subscription->index_entry_);
                 subscription->watching_ = false;
                 if (subscription->wake_)
                     wakes.push_back(std::exchange(subscription->wake_, nullptr));
@@ -87,7 +88,9 @@ std::string StreamHub::bucket_key(const StreamPlan& plan) {
 void StreamHub::add(Subscription& subscription) {
     MutexLock lock(mutex_);
     subscription.added_ = true;
-    ++buckets_[bucket_key(subscription.plan_)].subscriptions;
+    Bucket& bucket = buckets_[bucket_key(subscription.plan_)];
+    ++bucket.subscriptions;
+    bucket.index.add(subscription, subscription.plan_.interests(), subscription.index_entry_);
     ++opened_;
     open_count_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -100,6 +103,7 @@ void StreamHub::remove(Subscription& subscription) {
     dropped = std::exchange(subscription.wake_, nullptr);
     const auto bucket = buckets_.find(bucket_key(subscription.plan_));
     if (subscription.watching_) stop_watching(subscription, bucket->second);
+    bucket->second.index.remove(subscription.index_entry_);
     if (--bucket->second.subscriptions == 0) buckets_.erase(bucket);
     const bool last = open_count_.fetch_sub(1, std::memory_order_relaxed) == 1;
     lock.unlock();
@@ -124,6 +128,7 @@ void StreamHub::stop_watching(Subscription& subscription, Bucket& bucket) {
     bucket.watching[subscription.slot_] = last;
     last->slot_ = subscription.slot_;
     bucket.watching.pop_back();
+    bucket.index.unwatch(subscription.index_entry_);
     subscription.watching_ = false;
 }
 
@@ -148,6 +153,7 @@ bool StreamHub::watch(Subscription& subscription, OplogPosition position) {
     subscription.watching_ = true;
     subscription.slot_ = bucket.watching.size();
     bucket.watching.push_back(&subscription);
+    bucket.index.watch(subscription.index_entry_);
     return true;
 }
 
@@ -200,6 +206,11 @@ void StreamHub::on_durable(const Oplog::Entries& entries) {
             if (of_collection != nullptr) offer(*of_collection, *entry, operation, wakes);
             if (of_database != nullptr) offer(*of_database, *entry, operation, wakes);
             if (of_all != nullptr) offer(*of_all, *entry, operation, wakes);
+            if (operation != Operation::Rename) continue;
+            if (Bucket* const to = find_bucket(ns.to_db, ns.to_collection))
+                offer(*to, *entry, operation, wakes);
+            if (Bucket* const to = ns.to_db == ns.db ? nullptr : find_bucket(ns.to_db, {}))
+                offer(*to, *entry, operation, wakes);
         }
         // A commit's entries come together, so nothing else of this time will follow.
         seen_ = std::max(seen_, OplogPosition{entries.back()->time(), kWholeTime});
@@ -210,16 +221,15 @@ void StreamHub::on_durable(const Oplog::Entries& entries) {
 
 void StreamHub::offer(Bucket& bucket, const OplogEntry& entry, Operation operation, Wakes& wakes) {
     const OplogPosition position = position_of(entry);
-    for (std::size_t i = 0; i < bucket.watching.size();) {
-        Subscription& subscription = *bucket.watching[i];
-        if (position <= subscription.at_ || !concerns(subscription, entry, operation)) {
-            ++i;
-            continue;
-        }
+    // Holds the lock of this function, where the analysis does not see it.
+    const auto ask = [&](Subscription& subscription) ANGELIA_NO_THREAD_SAFETY_ANALYSIS {
+        if (position <= subscription.at_ || !concerns(subscription, entry, operation)) return false;
         subscription.hit_ = position;
         if (subscription.wake_) wakes.push_back(std::exchange(subscription.wake_, nullptr));
-        stop_watching(subscription, bucket);  // the last one takes slot i
-    }
+        stop_watching(subscription, bucket);
+        return true;
+    };
+    bucket.index.offer(entry, operation, ask);
 }
 
 bool StreamHub::concerns(const Subscription& subscription, const OplogEntry& entry,

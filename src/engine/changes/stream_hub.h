@@ -35,6 +35,7 @@ class Subscription {
     std::optional<OplogPosition> hit_;
     std::function<void()> wake_;
     std::size_t slot_ = 0;  ///< its place in the bucket's list while watching
+    SubscriptionIndex::Entry index_entry_;
 };
 
 /// Threads: safe. Lock order: a stream's own mutex, then the hub's, then the event cache's;
@@ -89,6 +90,7 @@ class StreamHub {
     using Wakes = std::vector<std::function<void()>>;
     struct Bucket {
         std::vector<Subscription*> watching;
+        SubscriptionIndex index;        ///< of those that watch
         std::size_t subscriptions = 0;  ///< watching or not
     };
     void on_durable(const Oplog::Entries& entries) ANGELIA_EXCLUDES(mutex_);

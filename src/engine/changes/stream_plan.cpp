@@ -1,5 +1,7 @@
 #include "engine/changes/stream_plan.h"
 
+#include "engine/query/key_encoding.h"
+
 #include <angelia/bson/builder.h>
 
 #include <algorithm>
@@ -114,7 +116,48 @@ Result<StreamPlan> StreamPlan::parse(const WatchSpec& spec, const StoreId& store
                 plan.filter_.judge(static_cast<Operation>(i), {plan.ns_.db, plan.ns_.collection});
         }
     }
+    plan.interests_ = plan.find_interests();
     return plan;
+}
+
+std::vector<Interest> StreamPlan::find_interests() const {
+    Operations wanted = 0, always = 0;
+    for (std::size_t i = 0; i < kOperationCount; ++i) {
+        const auto operation = static_cast<Operation>(i);
+        if (operation == Operation::None || operation == Operation::Invalidate) continue;
+        if (invalidated_by(operation)) {
+            always |= operation_bit(operation);
+            continue;
+        }
+        if (is_expanded_only(operation) && !shape_.expanded) continue;
+        const Verdict verdict = scope_ == WatchSpec::Scope::Collection
+                                    ? judge({ns_.db, ns_.collection}, operation)
+                                    : filter_.judge(operation);
+        if (verdict != Verdict::No) wanted |= operation_bit(operation);
+    }
+    const auto pin =
+        filter_.pin([](std::string_view path) { return pinned_operations(path) != 0; });
+    std::vector<Interest> interests;
+    if (pin) {
+        Interest pinned;
+        pinned.operations = wanted & pinned_operations(pin->path);
+        pinned.path = pin->path;
+        for (const bson::ValueView value : pin->values) {
+            std::string key;
+            query::append_key(key, value);
+            pinned.keys.push_back(std::move(key));
+        }
+        std::sort(pinned.keys.begin(), pinned.keys.end());
+        pinned.keys.erase(std::unique(pinned.keys.begin(), pinned.keys.end()), pinned.keys.end());
+        if (pinned.operations != 0) interests.push_back(std::move(pinned));
+        // In other events the path is absent and the filter says no, unless the document is not in
+        // the entry itself.
+        const bool may_hold =
+            pin->path.starts_with("fullDocument.") && after_image_ != AfterImage::Default;
+        wanted = may_hold ? wanted & operation_bit(Operation::Update) : 0;
+    }
+    if ((wanted | always) != 0) interests.push_back({wanted | always, {}, {}});
+    return interests;
 }
 
 Result<void> StreamPlan::parse_options(bson::DocumentView options, const StoreId& store) {

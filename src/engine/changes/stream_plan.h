@@ -4,6 +4,7 @@
 
 #include "engine/aggregation/pipeline.h"
 #include "engine/changes/event_filter.h"
+#include "engine/changes/subscription_index.h"
 #include "engine/engine.h"
 
 #include <array>
@@ -44,6 +45,8 @@ class StreamPlan {
     bool invalidated_by(Operation operation) const;
     /// An entry in scope: can the stream have anything to do with it? Yes for what invalidates.
     Verdict concern(const EventNamespace& ns, Operation operation) const;
+    /// What an entry must fulfil for concern() to be anything but No.
+    const std::vector<Interest>& interests() const { return interests_; }
     /// The event of this operation needs a document that is not in the oplog entry.
     bool needs_lookup(Operation operation) const;
     /// What this stream cannot go on without and the entry does not carry: a kept image. Nothing
@@ -57,6 +60,7 @@ class StreamPlan {
     Result<void> parse_start(std::string_view name, bson::ValueView value, const StoreId& store);
     Result<void> parse_stages(bson::DocumentView stages);
     Result<void> check_scope(bool all_changes_for_cluster);
+    std::vector<Interest> find_interests() const;
 
     WatchSpec::Scope scope_ = WatchSpec::Scope::Collection;
     Namespace ns_;
@@ -68,6 +72,7 @@ class StreamPlan {
     aggregation::Pipeline stages_;
     /// A collection's stream sees one namespace: its verdicts are known from the start.
     std::array<Verdict, kOperationCount> collection_verdicts_{};
+    std::vector<Interest> interests_;
 };
 
 /// An error with the label that tells drivers not to resume.

@@ -1,5 +1,5 @@
-#include "engine/command/arguments.h"
 #include "engine/command/commands.h"
+#include "engine/command/images_option.h"
 
 #include <fmt/format.h>
 
@@ -45,12 +45,11 @@ Result<void> create(const CallPtr& call) {
                      "time-series collections are not supported by this server");
     ANGELIA_TRY(arguments.none_of(kCreateUnsupported));
     ANGELIA_TRY(arguments.no_collation());
-    ANGELIA_TRY_ASSIGN(const auto images, arguments.document("changeStreamPreAndPostImages"));
-    if (images.find("enabled").truthy())
-        return Error(ErrorCode::NotImplemented,
-                     "changeStreamPreAndPostImages are not supported by this server yet");
+    ANGELIA_TRY_ASSIGN(const auto images, read_images_option(arguments, "create"));
     bson::Builder options;
     for (const auto name : kCreateListed) options.add(name, arguments.value(name));
+    if (images.value_or(false))
+        options.add("changeStreamPreAndPostImages", bson::make("enabled", true));
     if (call->statement()) {
         ANGELIA_TRY(call->engine().create_collection_in(call->statement(), ns, options.take()));
         call->succeed({});
