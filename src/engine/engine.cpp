@@ -196,7 +196,14 @@ bson::Document EngineImpl::status() const {
         b.add("historyLost", number(s.history_lost))
             .add("wakeups", number(s.wakeups))
             .add("eventsDelivered", number(s.events_delivered));
-        b.add("eventsShared", number(s.events_shared)).close();
+        // Per entry: looked at, asked of a stream; per event: encoded, taken from the cache.
+        b.add("entriesSeen", number(s.entries_seen))
+            .add("candidates", number(s.candidates))
+            .add("entriesRead", number(s.entries_read))
+            .add("eventsEncoded", number(s.events_encoded))
+            .add("eventsShared", number(s.events_shared))
+            .add("lookups", number(s.lookups))
+            .close();
     }
     return b.take();
 }

@@ -48,6 +48,36 @@ std::string documents(std::initializer_list<const char*> list) {
     return result;
 }
 
+TEST(Pipeline, ReplacesTheRoot) {
+    EXPECT_EQ(
+        result_of(
+            R"([{"$replaceRoot": {"newRoot": {"_id": "$_id", "in": {"k": "$k"}, "no": "$x"}}}])",
+            1),
+        documents({R"({"_id": 0, "in": {"k": 0}})"}));
+    EXPECT_EQ(
+        result_of(R"([{"$replaceWith": {"d": "$$ROOT", "t": {"$literal": "$k"}, "n": 5}}])", 1),
+        documents({R"({"d": {"_id": 0, "k": 0, "s": "even"}, "t": "$k", "n": 5})"}));
+    EXPECT_EQ(
+        result_of(R"([{"$replaceWith": {"$mergeObjects": [{"k": 1, "a": 2}, "$$ROOT", "$x"]}}])",
+                  1),
+        documents({R"({"k": 0, "a": 2, "_id": 0, "s": "even"})"}));
+}
+
+TEST(Pipeline, RefusesWhatIsNoNewRoot) {
+    const auto failure = [](const char* stages) {
+        auto pipeline = Pipeline::parse(stages_of(stages));
+        if (!pipeline) return outcome_code(pipeline);
+        return outcome_code(pipeline->run(numbered(1))());
+    };
+    EXPECT_EQ(failure(R"([{"$replaceRoot": {"newRoot": "$k"}}])"), "40228");
+    EXPECT_EQ(failure(R"([{"$replaceWith": "$missing"}])"), "40228");
+    EXPECT_EQ(failure(R"([{"$replaceRoot": 5}])"), "40229");
+    EXPECT_EQ(failure(R"([{"$replaceRoot": {}}])"), "40231");
+    EXPECT_EQ(failure(R"([{"$replaceRoot": {"newRoot": {}, "x": 1}}])"), "40415");
+    EXPECT_EQ(failure(R"([{"$replaceWith": {"a": {"$add": [1, 2]}}}])"), "238");
+    EXPECT_EQ(failure(R"([{"$replaceWith": "$$NOW"}])"), "238");
+}
+
 TEST(Pipeline, StagesFollowOneAnother) {
     EXPECT_EQ(result_of("[]", 1), documents({R"({"_id": 0, "k": 0, "s": "even"})"}));
     EXPECT_EQ(result_of(R"([{"$match": {"s": "odd"}}, {"$project": {"k": 1}}])", 4),

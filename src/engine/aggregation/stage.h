@@ -55,6 +55,8 @@ Result<StagePtr> parse_group(bson::ValueView operand);
 Result<StagePtr> parse_limit(bson::ValueView operand);
 Result<StagePtr> parse_match(bson::ValueView operand);
 Result<StagePtr> parse_project(bson::ValueView operand);
+Result<StagePtr> parse_replace_root(bson::ValueView operand);
+Result<StagePtr> parse_replace_with(bson::ValueView operand);
 Result<StagePtr> parse_skip(bson::ValueView operand);
 Result<StagePtr> parse_sort(bson::ValueView operand);
 Result<StagePtr> parse_unset(bson::ValueView operand);

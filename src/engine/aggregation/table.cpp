@@ -7,9 +7,17 @@ namespace angelia::engine::aggregation {
 namespace {
 
 constexpr StageEntry kStages[] = {
-    {"$addFields", parse_add_fields}, {"$count", parse_count}, {"$group", parse_group},
-    {"$limit", parse_limit},          {"$match", parse_match}, {"$project", parse_project},
-    {"$set", parse_add_fields},       {"$skip", parse_skip},   {"$sort", parse_sort},
+    {"$addFields", parse_add_fields},
+    {"$count", parse_count},
+    {"$group", parse_group},
+    {"$limit", parse_limit},
+    {"$match", parse_match},
+    {"$project", parse_project},
+    {"$replaceRoot", parse_replace_root},
+    {"$replaceWith", parse_replace_with},
+    {"$set", parse_add_fields},
+    {"$skip", parse_skip},
+    {"$sort", parse_sort},
     {"$unset", parse_unset},
 };
 

@@ -23,7 +23,9 @@ struct ResumeToken {
     Kind kind = Kind::HighWater;
     std::uint32_t index = 0;       ///< place of the entry among those of its time
     bool from_invalidate = false;  ///< the entry's invalidate has been seen too
-    std::uint16_t fragment = 0;    ///< reserved for split events; 0 today
+    /// Of a split event: its first `fragment` documents have been seen, 1 .. their number. 0 = the
+    /// event whole.
+    std::uint16_t fragment = 0;
     StoreId store{};
 
     static ResumeToken high_water(bson::Timestamp time, const StoreId& store);

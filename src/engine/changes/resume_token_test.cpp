@@ -64,10 +64,22 @@ TEST(ResumeToken, ComesBackAsItWasWritten) {
     EXPECT_EQ(token.store, kTokenStore);
 }
 
+std::string fragment_text(std::uint16_t fragment) {
+    ResumeToken token = ResumeToken::event({1, 1}, 0, kTokenStore);
+    token.fragment = fragment;
+    const bson::Document document = token.to_document();
+    const auto again = ResumeToken::parse(document.view()).value_or_throw();
+    EXPECT_EQ(again.fragment, fragment);
+    return token.to_hex();
+}
+
 TEST(ResumeToken, TextsCompareInTheOrderOfEvents) {
     const std::vector<std::string> in_order = {
         ResumeToken::high_water({1, 1}, kTokenStore).to_hex(),
         ResumeToken::event({1, 1}, 0, kTokenStore).to_hex(),
+        fragment_text(1),
+        fragment_text(2),
+        fragment_text(300),
         ResumeToken::invalidate({1, 1}, 0, kTokenStore).to_hex(),
         ResumeToken::event({1, 1}, 1, kTokenStore).to_hex(),
         ResumeToken::event({1, 1}, 0x100, kTokenStore).to_hex(),
@@ -99,8 +111,9 @@ TEST(ResumeToken, IsRefusedWhenDamaged) {
               prefix + "version 2, this server reads version 1");
     EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 9, "01"))), prefix + "unknown kind 1");
     EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 14, "02"))), prefix + "unknown flag 2");
-    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 16, "01"))),
-              prefix + "it points into a split event");
+    const std::string invalidate = ResumeToken::invalidate({5, 6}, 7, kTokenStore).to_hex();
+    EXPECT_EQ(refusal(bson::make("_data", with_byte(invalidate, 16, "01"))),
+              prefix + "an invalidate is never split");
     EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 9, "00"))),
               prefix + "a high-water mark that names an entry");
 }

@@ -106,7 +106,13 @@ Result<StreamPlan> StreamPlan::parse(const WatchSpec& spec, const StoreId& store
     plan.scope_ = spec.scope;
     plan.ns_ = spec.ns;
     ANGELIA_TRY(plan.parse_options(spec.options.view(), store));
-    ANGELIA_TRY(plan.parse_stages(spec.stages.view()));
+    ANGELIA_TRY_ASSIGN(const bson::Document stages, plan.take_split_stage(spec.stages.view()));
+    ANGELIA_TRY(plan.parse_stages(stages.view()));
+    if (plan.start_.kind == StartPoint::Kind::After && plan.start_.token.fragment != 0 &&
+        !plan.splits_events_)
+        return non_resumable(ErrorCode::ChangeStreamFatalError,
+                             "To resume from a split event, the $changeStream pipeline must "
+                             "include a $changeStreamSplitLargeEvent stage");
     plan.shape_.after_image =
         plan.after_image_ == AfterImage::WhenAvailable || plan.after_image_ == AfterImage::Required;
     plan.shape_.before_image = plan.before_image_ != BeforeImage::Off;
@@ -251,6 +257,28 @@ Result<void> StreamPlan::check_scope(bool all_changes_for_cluster) {
             "$changeStream may not be opened on the internal collection '" + ns_.full() + "'");
     }
     return {};
+}
+
+Result<bson::Document> StreamPlan::take_split_stage(bson::DocumentView stages) {
+    bson::Builder others;
+    for (const bson::Element& stage : stages) {
+        if (splits_events_)
+            return Error(ErrorCode::Location7182802,
+                         "$changeStreamSplitLargeEvent must be the last stage in the pipeline");
+        const auto document = stage.value.get_document();
+        const bool splits = document && document->count() == 1 &&
+                            document->begin()->key == "$changeStreamSplitLargeEvent";
+        if (!splits) {
+            others.add(stage.key, stage.value);
+            continue;
+        }
+        const auto specification = document->begin()->value.get_document();
+        if (!specification || !specification->empty())
+            return Error(ErrorCode::Location7182800,
+                         "$changeStreamSplitLargeEvent spec should be an empty object");
+        splits_events_ = true;
+    }
+    return others.take();
 }
 
 Result<void> StreamPlan::parse_stages(bson::DocumentView stages) {

@@ -39,6 +39,9 @@ class StreamPlan {
     /// The stages behind the leading filters.
     const aggregation::Pipeline& stages() const { return stages_; }
 
+    /// Events that are too large are handed out in fragments.
+    bool splits_events() const { return splits_events_; }
+
     /// The entry happens inside what is watched (whatever its operation).
     bool in_scope(const EventNamespace& ns, Operation operation) const;
     /// The stream ends behind this operation.
@@ -60,6 +63,8 @@ class StreamPlan {
     Result<void> parse_start(std::string_view name, bson::ValueView value, const StoreId& store);
     Result<void> parse_stages(bson::DocumentView stages);
     Result<void> check_scope(bool all_changes_for_cluster);
+    /// Takes a $changeStreamSplitLargeEvent off the end.
+    Result<bson::Document> take_split_stage(bson::DocumentView stages);
     std::vector<Interest> find_interests() const;
 
     WatchSpec::Scope scope_ = WatchSpec::Scope::Collection;
@@ -70,6 +75,7 @@ class StreamPlan {
     BeforeImage before_image_ = BeforeImage::Off;
     EventFilter filter_;
     aggregation::Pipeline stages_;
+    bool splits_events_ = false;
     /// A collection's stream sees one namespace: its verdicts are known from the start.
     std::array<Verdict, kOperationCount> collection_verdicts_{};
     std::vector<Interest> interests_;

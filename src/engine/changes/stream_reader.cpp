@@ -1,5 +1,7 @@
 #include "engine/changes/stream_reader.h"
 
+#include "engine/changes/split_event.h"
+
 #include <algorithm>
 
 namespace angelia::engine::changes {
@@ -36,6 +38,12 @@ Error shut_down() {
                               "The server is shutting down: the change stream ends"));
 }
 
+Error not_split() {
+    return non_resumable(ErrorCode::ChangeStreamFatalError,
+                         "The resume token points into a split event, but the event is not split "
+                         "so in this pipeline");
+}
+
 /// Keeps the hub from finishing its shutdown under a running poll.
 class Visit {
   public:
@@ -62,8 +70,9 @@ struct StreamReader::Gathering {
     bool full = false;  ///< an event is waiting that did not fit
 
     bool has_room() const { return !full && events.size() < events_max; }
-    /// False when it does not fit behind what is there; the first always fits.
-    bool add(bson::Document event) {
+    /// False when it does not fit behind what is there; the first always fits. Then it is still the
+    /// caller's.
+    bool add(bson::Document&& event) {
         if (!events.empty() && bytes + event.size_bytes() > bytes_max) {
             full = true;
             return false;
@@ -127,6 +136,11 @@ Error StreamReader::die(Error error) {
 bson::Document StreamReader::token() const {
     const StoreId& store = hub_->store_id();
     if (finished_) return finished_->to_document();
+    if (split_ && split_->next > 0) {
+        ResumeToken place = ResumeToken::event(split_->at.time, split_->at.sub, store);
+        place.fragment = static_cast<std::uint16_t>(split_->next);
+        return place.to_document();
+    }
     if (position_.sub != kAllOfTime)
         return ResumeToken::event(position_.time, position_.sub, store).to_document();
     return ResumeToken::high_water(bson::Timestamp::from_uint64(position_.time.as_uint64() + 1),
@@ -168,6 +182,10 @@ Result<void> StreamReader::gather(Gathering& out) {
     std::size_t step = std::clamp(out.events_max, kEntriesPerReadMin, kEntriesPerReadMax);
     while (out.has_room()) {
         if (invalidating_) return deliver_invalidate(out);
+        if (split_) {
+            deliver_fragments(out);
+            continue;
+        }
         const auto progress = hub_->progress(subscription_, position_);
         position_ = progress.position;
         if (progress.watching || budget == 0) return {};
@@ -188,7 +206,7 @@ Result<void> StreamReader::gather(Gathering& out) {
         for (const auto& entry : *read) {
             if (!out.has_room()) return {};
             ANGELIA_TRY(process(entry, out));
-            if (invalidating_) break;
+            if (invalidating_ || split_) break;
         }
         step = std::min(step * 2, kEntriesPerReadMax);
     }
@@ -201,16 +219,53 @@ Result<void> StreamReader::process(const std::shared_ptr<const OplogEntry>& entr
     const EventNamespace ns = namespace_of(*entry);
     const StreamPlan& plan = subscription_.plan();
     if (operation != Operation::None && plan.in_scope(ns, operation)) {
-        if (resumed_at_ != here) {
+        const bool resumes_here = resumed_at_ == here;
+        const std::uint16_t seen = resumes_here ? plan.start().token.fragment : 0;
+        if (!resumes_here || seen > 0) {
             ANGELIA_TRY_ASSIGN(std::optional<bson::Document> event, event_of(*entry, operation));
-            if (event && !out.add(*std::move(event))) return {};
+            if (!event && seen > 0) return not_split();
+            if (event) {
+                ANGELIA_TRY_ASSIGN(const bool whole, deliver(*entry, *std::move(event), seen, out));
+                if (!whole) return {};
+            }
         }
-        if (plan.invalidated_by(operation) &&
-            !(resumed_at_ == here && plan.start().token.from_invalidate))
+        if (plan.invalidated_by(operation) && !(resumes_here && plan.start().token.from_invalidate))
             invalidating_ = entry;
     }
     position_ = here;
     return {};
+}
+
+Result<bool> StreamReader::deliver(const OplogEntry& entry, bson::Document event,
+                                   std::uint16_t seen, Gathering& out) {
+    if (event.size_bytes() <= bson::kDocumentBytesInternalMax) {
+        if (seen > 0) return not_split();
+        return out.add(std::move(event));
+    }
+    if (!subscription_.plan().splits_events())
+        return Error(ErrorCode::BSONObjectTooLarge,
+                     "A change event has " + std::to_string(event.size_bytes()) +
+                         " bytes; allowed: " + std::to_string(bson::kDocumentBytesInternalMax));
+    Split split;
+    split.at = {entry.time(), entry.sub()};
+    split.next = seen;
+    ANGELIA_TRY_ASSIGN(
+        split.fragments,
+        split_event(event.view(), ResumeToken::event(entry.time(), entry.sub(), hub_->store_id()),
+                    bson::kDocumentBytesInternalMax));
+    if (seen > split.fragments.size()) return not_split();
+    split_ = std::move(split);
+    deliver_fragments(out);
+    return !split_;
+}
+
+void StreamReader::deliver_fragments(Gathering& out) {
+    while (split_->next < split_->fragments.size()) {
+        if (!out.has_room() || !out.add(std::move(split_->fragments[split_->next]))) return;
+        ++split_->next;
+    }
+    position_ = split_->at;
+    split_.reset();
 }
 
 Result<void> StreamReader::deliver_invalidate(Gathering& out) {
@@ -269,11 +324,6 @@ Result<std::optional<bson::Document>> StreamReader::through_stages(bson::Documen
                 "It holds the resume token: "
                 "without it the stream could not be resumed. Use only stages that keep it.");
         }
-    }
-    if (out && out->size_bytes() > bson::kDocumentBytesInternalMax) {
-        return Error(ErrorCode::BSONObjectTooLarge,
-                     "A change event has " + std::to_string(out->size_bytes()) +
-                         " bytes; allowed: " + std::to_string(bson::kDocumentBytesInternalMax));
     }
     return out;
 }

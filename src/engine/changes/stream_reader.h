@@ -26,6 +26,11 @@ class StreamReader final : public ChangeStream {
     Result<void> gather(Gathering& out) ANGELIA_REQUIRES(mutex_);
     Result<void> process(const std::shared_ptr<const OplogEntry>& entry, Gathering& out)
         ANGELIA_REQUIRES(mutex_);
+    /// Hands out what fits of an event, in fragments when it is too large; `seen` of them have been
+    /// handed out before. True when nothing of it is left.
+    Result<bool> deliver(const OplogEntry& entry, bson::Document event, std::uint16_t seen,
+                         Gathering& out) ANGELIA_REQUIRES(mutex_);
+    void deliver_fragments(Gathering& out) ANGELIA_REQUIRES(mutex_);
     Result<void> deliver_invalidate(Gathering& out) ANGELIA_REQUIRES(mutex_);
     /// The finished event, or nothing when the stream does not want it.
     Result<std::optional<bson::Document>> event_of(const OplogEntry& entry, Operation operation)
@@ -47,6 +52,13 @@ class StreamReader final : public ChangeStream {
         mutex_);  ///< entry whose event has been delivered before, not its invalidate
     std::shared_ptr<const OplogEntry> invalidating_
         ANGELIA_GUARDED_BY(mutex_);  ///< its invalidate comes next
+    /// A split event of which not everything has been handed out; position_ is before its entry.
+    struct Split {
+        OplogPosition at;
+        std::vector<bson::Document> fragments;
+        std::size_t next = 0;
+    };
+    std::optional<Split> split_ ANGELIA_GUARDED_BY(mutex_);
     std::optional<ResumeToken> finished_
         ANGELIA_GUARDED_BY(mutex_);  ///< token of the delivered invalidate
     std::optional<Error> dead_ ANGELIA_GUARDED_BY(mutex_);

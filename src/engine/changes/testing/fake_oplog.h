@@ -132,6 +132,7 @@ class Feed {
     explicit Feed(FakeOplog& oplog) : oplog_(oplog) {}
     bool durable = true;
     bool same_commit = false;
+    bson::Document before, after;  ///< images of the next entries; empty = not kept
 
     OplogPosition insert(std::string_view ns, std::int32_t id, const bson::Document& more = {}) {
         return write(OpKind::Insert, ns, bson::value(id),
@@ -153,6 +154,12 @@ class Feed {
     OplogPosition drop(std::string_view ns) {
         return write(OpKind::Command, ns, {}, bson::make("drop", ns.substr(ns.find('.') + 1)));
     }
+    OplogPosition rename(std::string_view from, std::string_view to) {
+        const std::size_t dot = to.find('.');
+        return write(OpKind::Command, from, {},
+                     bson::make("renameCollection", from.substr(from.find('.') + 1), "to",
+                                bson::make("db", to.substr(0, dot), "coll", to.substr(dot + 1))));
+    }
     OplogPosition drop_database(std::string_view db) {
         return write(OpKind::Command, db, {}, bson::make("dropDatabase", std::int32_t{1}));
     }
@@ -167,6 +174,8 @@ class Feed {
         fields.uuid.fill(0xAB);
         fields.id = id.view();
         fields.payload = payload.view();
+        fields.before_image = before.view();
+        fields.after_image = after.view();
         fields.wall = bson::Date{1'700'000'000'000};
         const OplogPosition position = oplog_.append(fields, same_commit);
         if (durable) oplog_.advance();
