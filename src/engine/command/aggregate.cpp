@@ -67,6 +67,23 @@ Result<Aggregation> parse_aggregate(const Call& call) {
     return a;
 }
 
+/// What change streams have beside the versioned API.
+Result<void> check_stream_api(const Call& call, bson::DocumentView options,
+                              bson::DocumentView stages) {
+    if (!call.body().find("apiStrict").truthy()) return {};
+    std::string_view outside;
+    if (options.find("showExpandedEvents").truthy()) outside = "showExpandedEvents";
+    for (const auto& stage : stages)
+        if (stage.value.is(bson::Type::Document) &&
+            stage.value.as_document().has("$changeStreamSplitLargeEvent"))
+            outside = "$changeStreamSplitLargeEvent";
+    if (outside.empty()) return {};
+    return Error(
+        ErrorCode::APIStrictError,
+        fmt::format("Provided apiStrict:true, but {} of $changeStream is not in API Version 1",
+                    outside));
+}
+
 Result<WatchSpec> parse_watch(const Call& call, const Aggregation& a, bson::ValueView stage) {
     if (!stage.is(bson::Type::Document))
         return Error(ErrorCode::Location50808,
@@ -82,6 +99,7 @@ Result<WatchSpec> parse_watch(const Call& call, const Aggregation& a, bson::Valu
     spec.ns = a.ns;
     spec.options = bson::Document(stage.as_document());
     spec.stages = aggregation::Pipeline::without_leading_stage(a.pipeline);
+    ANGELIA_TRY(check_stream_api(call, spec.options, spec.stages));
     const bool everything = stage.as_document().find("allChangesForCluster").truthy();
     if (everything && (a.ns.db != "admin" || !a.ns.collection.empty())) {
         return Error(ErrorCode::InvalidNamespace,

@@ -230,6 +230,11 @@ TEST_F(ChangeStreamCommands, StreamsAreRefused) {
     EXPECT_EQ(open_code(R"([{"$changeStream": {}}])", R"(, "readConcern": {"level": "majority"})"),
               0);
     EXPECT_EQ(open_code(R"([{"$changeStream": {}}])", "", "local"), 73);
+    const auto* const strict = R"(, "apiVersion": "1", "apiStrict": true)";
+    EXPECT_EQ(open_code(R"([{"$changeStream": {}}])", strict), 0);
+    EXPECT_EQ(open_code(R"([{"$changeStream": {"showExpandedEvents": true}}])", strict), 323);
+    EXPECT_EQ(open_code(R"([{"$changeStream": {}}, {"$changeStreamSplitLargeEvent": {}}])", strict),
+              323);
     EXPECT_EQ(
         open_code(
             R"([{"$changeStream": {"startAtOperationTime": {"$timestamp": {"t": 1, "i": 1}}, "startAfter": {"_data": "00"}}}])"),
@@ -258,6 +263,60 @@ TEST_F(ChangeStreamCommands, ATrimmedStreamSaysSoEachTime) {
                   std::string::npos);
         EXPECT_EQ(answer.at("errorLabels"), R"(["NonResumableChangeStreamError"])");
     }
+}
+
+constexpr std::string_view kInTransaction =
+    R"("lsid": {"id": {"$uuid": "11111111-1111-4111-8111-111111111111"}},
+       "txnNumber": {"$numberLong": "7"}, "autocommit": false)";
+
+TEST_F(ChangeStreamCommands, ATransactionIsOneGroupWithItsSessionAndNumber) {
+    const auto stream = open(R"({"showExpandedEvents": true})");
+    const auto say = [this](std::string_view statement, std::string_view database = "app") {
+        return run(fmt::format("{{{}, {}}}", statement, kInTransaction), database).ok();
+    };
+    ASSERT_TRUE(say(R"("insert": "c", "documents": [{"_id": 1}], "startTransaction": true)"));
+    ASSERT_TRUE(say(R"("update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 1}}}])"));
+    ASSERT_TRUE(say(R"("delete": "c", "deletes": [{"q": {"_id": 1}, "limit": 1}])"));
+    EXPECT_EQ(events(stream), "");
+    ASSERT_TRUE(say(R"("commitTransaction": 1)", "admin"));
+    run(R"({"insert": "c", "documents": [{"_id": 2}]})");
+    const auto all = more(stream);
+    std::string kinds;
+    for (const auto& e : all.body.view().find_path("cursor.nextBatch").as_document()) {
+        const auto event = e.value.as_document();
+        kinds += std::string(event["operationType"].as_string()) + " " +
+                 bson::to_json(event["txnNumber"]) + " ";
+    }
+    EXPECT_EQ(kinds, "create 7 insert 7 update 7 delete 7 insert null ");
+    EXPECT_EQ(all.at("cursor.nextBatch.1.clusterTime"), all.at("cursor.nextBatch.3.clusterTime"));
+    EXPECT_NE(all.at("cursor.nextBatch.3.lsid.id"), "missing");
+    EXPECT_EQ(all.at("cursor.nextBatch.4.lsid"), "missing");
+    // Resumed inside of the group.
+    const auto rest =
+        open(fmt::format(R"({{"resumeAfter": {}}})", all.at("cursor.nextBatch.2._id")));
+    const auto again = more(rest);
+    EXPECT_EQ(again.at("cursor.nextBatch.0.operationType"), R"("delete")");
+    EXPECT_EQ(again.at("cursor.nextBatch.0.txnNumber"), "7");
+    EXPECT_EQ(again.at("cursor.nextBatch.1.documentKey"), R"({"_id":2})");
+}
+
+TEST_F(ChangeStreamCommands, RenamesAndModificationsWaitForTransactions) {
+    run(R"({"insert": "c", "documents": [{"_id": 1}]})");
+    ASSERT_TRUE(
+        run(fmt::format(
+                R"({{"insert": "c", "documents": [{{"_id": 2}}], "startTransaction": true, {}}})",
+                kInTransaction))
+            .ok());
+    EXPECT_EQ(code(R"({"collMod": "c", "changeStreamPreAndPostImages": {"enabled": true},
+                       "maxTimeMS": 20})"),
+              50);
+    auto renamed = begin(test::doc(R"({"renameCollection": "app.c", "to": "app.d"})"), "admin");
+    EXPECT_EQ(renamed.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+    ASSERT_TRUE(
+        run(fmt::format(R"({{"commitTransaction": 1, {}}})", kInTransaction), "admin").ok());
+    EXPECT_TRUE(renamed.get().ok());
+    EXPECT_EQ(engine.count({"app", "d"}), 2);
+    EXPECT_EQ(engine.validate({"app", "d"}), "valid");
 }
 
 TEST_F(ChangeStreamCommands, CountersTellWhatAnInsertCost) {
