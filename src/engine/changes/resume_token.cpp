@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint8_t kTokenVersion = 1;
 constexpr std::size_t kTokenBytes = 1 + 4 + 4 + 1 + 4 + 1 + 2 + 8;
+constexpr std::uint8_t kFromInvalidate = 1;
+constexpr std::uint8_t kPlaceOnly = 2;
 constexpr char kHexDigits[] = "0123456789ABCDEF";
 
 class HexWriter {
@@ -76,6 +78,12 @@ ResumeToken ResumeToken::invalidate(bson::Timestamp time, std::uint32_t index,
     return token;
 }
 
+ResumeToken ResumeToken::place(bson::Timestamp time, std::uint32_t index, const StoreId& store) {
+    ResumeToken token = event(time, index, store);
+    token.place_only = true;
+    return token;
+}
+
 std::string ResumeToken::to_hex() const {
     HexWriter hex;
     hex.byte(kTokenVersion);
@@ -83,7 +91,7 @@ std::string ResumeToken::to_hex() const {
     hex.number(time.increment, 4);
     hex.byte(static_cast<std::uint8_t>(kind));
     hex.number(index, 4);
-    hex.byte(from_invalidate ? 1 : 0);
+    hex.byte(from_invalidate ? kFromInvalidate : place_only ? kPlaceOnly : 0);
     hex.number(fragment, 2);
     for (const std::uint8_t b : store) hex.byte(b);
     return hex.take();
@@ -121,10 +129,11 @@ Result<ResumeToken> ResumeToken::parse(bson::DocumentView token) {
     for (std::uint8_t& b : out.store) b = static_cast<std::uint8_t>(reader.number(1));
 
     out.kind = static_cast<Kind>(kind);
-    out.from_invalidate = flag == 1;
+    out.from_invalidate = flag == kFromInvalidate;
+    out.place_only = flag == kPlaceOnly;
     if (out.kind != Kind::HighWater && out.kind != Kind::Event)
         return bad_token("unknown kind " + std::to_string(kind));
-    if (flag > 1) return bad_token("unknown flag " + std::to_string(flag));
+    if (flag > kPlaceOnly) return bad_token("unknown flag " + std::to_string(flag));
     if (out.from_invalidate && out.fragment != 0) return bad_token("an invalidate is never split");
     if (out.kind == Kind::HighWater && (out.index != 0 || flag != 0 || out.fragment != 0))
         return bad_token("a high-water mark that names an entry");

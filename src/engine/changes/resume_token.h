@@ -23,6 +23,9 @@ struct ResumeToken {
     Kind kind = Kind::HighWater;
     std::uint32_t index = 0;       ///< place of the entry among those of its time
     bool from_invalidate = false;  ///< the entry's invalidate has been seen too
+    /// The entry made no event for the stream that stood there: its token comes with a batch, not
+    /// with an event, and fits every stream.
+    bool place_only = false;
     /// Of a split event: its first `fragment` documents have been seen, 1 .. their number. 0 = the
     /// event whole.
     std::uint16_t fragment = 0;
@@ -30,6 +33,7 @@ struct ResumeToken {
 
     static ResumeToken high_water(bson::Timestamp time, const StoreId& store);
     static ResumeToken event(bson::Timestamp time, std::uint32_t index, const StoreId& store);
+    static ResumeToken place(bson::Timestamp time, std::uint32_t index, const StoreId& store);
     static ResumeToken invalidate(bson::Timestamp time, std::uint32_t index, const StoreId& store);
 
     std::string to_hex() const;

@@ -81,6 +81,7 @@ TEST(ResumeToken, TextsCompareInTheOrderOfEvents) {
         fragment_text(2),
         fragment_text(300),
         ResumeToken::invalidate({1, 1}, 0, kTokenStore).to_hex(),
+        ResumeToken::place({1, 1}, 0, kTokenStore).to_hex(),
         ResumeToken::event({1, 1}, 1, kTokenStore).to_hex(),
         ResumeToken::event({1, 1}, 0x100, kTokenStore).to_hex(),
         ResumeToken::high_water({1, 2}, kTokenStore).to_hex(),
@@ -110,10 +111,10 @@ TEST(ResumeToken, IsRefusedWhenDamaged) {
     EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 0, "02"))),
               prefix + "version 2, this server reads version 1");
     EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 9, "01"))), prefix + "unknown kind 1");
-    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 14, "02"))), prefix + "unknown flag 2");
+    EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 14, "03"))), prefix + "unknown flag 3");
     const std::string invalidate = ResumeToken::invalidate({5, 6}, 7, kTokenStore).to_hex();
     EXPECT_EQ(refusal(bson::make("_data", with_byte(invalidate, 16, "01"))),
-              prefix + "an invalidate is never split");
+              prefix + "only an event is split");
     EXPECT_EQ(refusal(bson::make("_data", with_byte(good, 9, "00"))),
               prefix + "a high-water mark that names an entry");
 }

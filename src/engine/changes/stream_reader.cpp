@@ -2,6 +2,8 @@
 
 #include "engine/changes/split_event.h"
 
+#include <angelia/bson/json.h>
+
 #include <algorithm>
 
 namespace angelia::engine::changes {
@@ -111,7 +113,9 @@ Result<void> StreamReader::place() {
     if (start.kind == StartPoint::Kind::After) {
         const ResumeToken& token = start.token;
         position_ = place_before(token.time);
-        if (token.kind == ResumeToken::Kind::Event) {
+        if (token.place_only) {
+            position_ = {token.time, token.index};
+        } else if (token.kind == ResumeToken::Kind::Event) {
             // Read the entry itself again: it must still be there, and an invalidate may follow
             // from it.
             if (token.index > 0) position_ = {token.time, token.index - 1};
@@ -123,7 +127,22 @@ Result<void> StreamReader::place() {
         if (check.error().code == ErrorCode::ChangeStreamHistoryLost) hub_->count_history_lost();
         return stream_error(check.error());
     }
+    if (!check->empty()) ANGELIA_TRY(check_resume_point(*check->front()));
     return {};
+}
+
+Result<void> StreamReader::check_resume_point(const OplogEntry& entry) {
+    if (!resumed_at_ || resume_point_checked_) return {};
+    resume_point_checked_ = true;
+    const StreamPlan& plan = subscription_.plan();
+    const Operation operation = operation_of(entry);
+    if (resumed_at_ == OplogPosition{entry.time(), entry.sub()} && operation != Operation::None &&
+        plan.in_scope(namespace_of(entry), operation) &&
+        (plan.shape().expanded || !is_expanded_only(operation)))
+        return {};
+    return non_resumable(ErrorCode::ChangeStreamFatalError,
+                         "cannot resume stream; the resume token was not found. " +
+                             bson::to_json(plan.start().token.to_document()));
 }
 
 Error StreamReader::die(Error error) {
@@ -136,13 +155,19 @@ Error StreamReader::die(Error error) {
 bson::Document StreamReader::token() const {
     const StoreId& store = hub_->store_id();
     if (finished_) return finished_->to_document();
+    // Nothing read yet: not a place before the event that its client has seen.
+    if (resumed_at_ && position_ < *resumed_at_ && !(split_ && split_->next > 0))
+        return subscription_.plan().start().token.to_document();
     if (split_ && split_->next > 0) {
         ResumeToken place = ResumeToken::event(split_->at.time, split_->at.sub, store);
         place.fragment = static_cast<std::uint16_t>(split_->next);
         return place.to_document();
     }
-    if (position_.sub != kAllOfTime)
-        return ResumeToken::event(position_.time, position_.sub, store).to_document();
+    if (position_.sub != kAllOfTime) {
+        const auto place = at_event_ ? ResumeToken::event(position_.time, position_.sub, store)
+                                     : ResumeToken::place(position_.time, position_.sub, store);
+        return place.to_document();
+    }
     return ResumeToken::high_water(bson::Timestamp::from_uint64(position_.time.as_uint64() + 1),
                                    store)
         .to_document();
@@ -187,6 +212,7 @@ Result<void> StreamReader::gather(Gathering& out) {
             continue;
         }
         const auto progress = hub_->progress(subscription_, position_);
+        at_event_ = at_event_ && position_ == progress.position;
         position_ = progress.position;
         if (progress.watching || budget == 0) return {};
 
@@ -214,7 +240,9 @@ Result<void> StreamReader::gather(Gathering& out) {
 }
 
 Result<void> StreamReader::process(const std::shared_ptr<const OplogEntry>& entry, Gathering& out) {
+    ANGELIA_TRY(check_resume_point(*entry));
     const OplogPosition here{entry->time(), entry->sub()};
+    bool delivered = false;
     const Operation operation = operation_of(*entry);
     const EventNamespace ns = namespace_of(*entry);
     const StreamPlan& plan = subscription_.plan();
@@ -227,12 +255,14 @@ Result<void> StreamReader::process(const std::shared_ptr<const OplogEntry>& entr
             if (event) {
                 ANGELIA_TRY_ASSIGN(const bool whole, deliver(*entry, *std::move(event), seen, out));
                 if (!whole) return {};
+                delivered = true;
             }
         }
         if (plan.invalidated_by(operation) && !(resumes_here && plan.start().token.from_invalidate))
             invalidating_ = entry;
     }
     position_ = here;
+    at_event_ = delivered;
     return {};
 }
 
@@ -265,6 +295,7 @@ void StreamReader::deliver_fragments(Gathering& out) {
         ++split_->next;
     }
     position_ = split_->at;
+    at_event_ = true;
     split_.reset();
 }
 

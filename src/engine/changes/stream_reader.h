@@ -23,6 +23,9 @@ class StreamReader final : public ChangeStream {
   private:
     struct Gathering;
     Result<void> place() ANGELIA_EXCLUDES(mutex_);
+    /// The first entry that is read behind an event's token must be that event's. Errors:
+    /// ChangeStreamFatalError.
+    Result<void> check_resume_point(const OplogEntry& entry) ANGELIA_REQUIRES(mutex_);
     Result<void> gather(Gathering& out) ANGELIA_REQUIRES(mutex_);
     Result<void> process(const std::shared_ptr<const OplogEntry>& entry, Gathering& out)
         ANGELIA_REQUIRES(mutex_);
@@ -48,6 +51,9 @@ class StreamReader final : public ChangeStream {
     // guarded by mutex_
     Mutex mutex_;
     OplogPosition position_ ANGELIA_GUARDED_BY(mutex_);  ///< read up to here
+    /// The entry at position_ made an event that has been handed out.
+    bool at_event_ ANGELIA_GUARDED_BY(mutex_) = false;
+    bool resume_point_checked_ ANGELIA_GUARDED_BY(mutex_) = false;
     std::optional<OplogPosition> resumed_at_ ANGELIA_GUARDED_BY(
         mutex_);  ///< entry whose event has been delivered before, not its invalidate
     std::shared_ptr<const OplogEntry> invalidating_

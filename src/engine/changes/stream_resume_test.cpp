@@ -1,3 +1,4 @@
+#include "engine/changes/resume_token.h"
 #include "engine/changes/testing/fake_oplog.h"
 
 #include <gtest/gtest.h>
@@ -52,6 +53,60 @@ TEST(Resume, InTheMiddleOfACommitGoesOnInIt) {
     EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", batch.resume_token)),
               "insert d.c 2, insert d.c 3");
     EXPECT_EQ(text_of(*stream), "insert d.c 2, insert d.c 3");
+}
+
+TEST(Resume, AfterAnEventOfAnotherCollectionIsRefused) {
+    World world;
+    const auto stream = world.watch("d.other");
+    world.feed.insert("d.other", 1);
+    world.feed.insert("d.c", 2);
+    const auto token = token_of(poll(*stream).events.at(0).view());
+    const auto refused = world.try_watch("d.c", bson::to_json(bson::make("resumeAfter", token)));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::ChangeStreamFatalError);
+    EXPECT_TRUE(refused.error().has_label("NonResumableChangeStreamError"));
+    EXPECT_EQ(text_of(*world.watch_from("d", "resumeAfter", token)), "insert d.c 2");
+}
+
+TEST(Resume, TheFirstTokenIsNotOlderThanTheOneHandedBack) {
+    World world;
+    const auto stream = world.watch("d.c");
+    for (std::int32_t i = 1; i <= 3; ++i) world.feed.insert("d.c", i);
+    const auto token = token_of(poll(*stream).events.at(1).view());
+    const auto resumed = world.watch_from("d.c", "resumeAfter", token);
+    EXPECT_EQ(hex_of(poll(*resumed, 0).resume_token), hex_of(token));
+}
+
+TEST(Resume, AnExpandedEventIsNotFoundByAPlainStream) {
+    World world;
+    const auto expanded = world.watch("d.c", R"({"showExpandedEvents": true})");
+    world.feed.write(OpKind::Command, "d.c", {}, bson::make("create", "c"));
+    const auto token = token_of(poll(*expanded).events.at(0).view());
+    EXPECT_EQ(world.refusal_code("d.c", bson::to_json(bson::make("resumeAfter", token))),
+              ErrorCode::ChangeStreamFatalError);
+}
+
+TEST(Resume, ATokenOfTheFutureIsLookedForWhenItComes) {
+    World world;
+    const auto now = world.oplog.newest_durable();
+    const auto token =
+        ResumeToken::event({now.seconds + 100, 1}, 0, test::kTestStore).to_document();
+    const auto stream = world.watch_from("d.c", "resumeAfter", token);
+    EXPECT_EQ(text_of(*stream), "");
+    world.oplog.set_time({now.seconds + 200, 0});
+    world.feed.insert("d.c", 1);
+    EXPECT_EQ(stream->poll(kNoLimit, kNoLimit).error().code, ErrorCode::ChangeStreamFatalError);
+}
+
+TEST(Resume, TokensOfBatchesFitEveryStream) {
+    World world;
+    const auto start = at_time(world.oplog.newest_durable());
+    for (std::int32_t i = 0; i < 5000; ++i) world.feed.insert("d.other", i);
+    world.feed.insert("d.c", 1);
+    const auto stream = world.watch("d.c", start);
+    const auto first = poll(*stream);  // ends at the bound, on somebody else's entry
+    ASSERT_TRUE(first.events.empty());
+    EXPECT_EQ(text_of(*world.watch_from("d.c", "resumeAfter", first.resume_token)), "insert d.c 1");
 }
 
 TEST(Resume, AfterTheTokenOfAnEmptyBatchMissesNothing) {
