@@ -134,7 +134,7 @@ Result<ResumeToken> ResumeToken::parse(bson::DocumentView token) {
     if (out.kind != Kind::HighWater && out.kind != Kind::Event)
         return bad_token("unknown kind " + std::to_string(kind));
     if (flag > kPlaceOnly) return bad_token("unknown flag " + std::to_string(flag));
-    if (out.from_invalidate && out.fragment != 0) return bad_token("an invalidate is never split");
+    if (flag != 0 && out.fragment != 0) return bad_token("only an event is split");
     if (out.kind == Kind::HighWater && (out.index != 0 || flag != 0 || out.fragment != 0))
         return bad_token("a high-water mark that names an entry");
     return out;

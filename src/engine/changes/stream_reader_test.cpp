@@ -62,8 +62,11 @@ TEST(ChangeStream, WithAFilterStaysInItsCollection) {
     EXPECT_EQ(text_of(all), "insert db1.b 1, insert db1.a 2, insert db2.a 3");
 
     const auto first = token_of(all.events.front().view());
-    EXPECT_EQ(text_of(*world.watch_from("db1.a", "resumeAfter", first, stages)), "insert db1.a 2");
     EXPECT_EQ(text_of(*world.watch_from("db1", "resumeAfter", first, stages)), "insert db1.a 2");
+    world.feed.insert("db1.b", 4, kind);
+    world.feed.insert("db1.a", 5, kind);
+    const auto second = token_of(all.events.at(1).view());
+    EXPECT_EQ(text_of(*world.watch_from("db1.a", "resumeAfter", second, stages)), "insert db1.a 5");
 }
 
 TEST(ChangeStream, OfADatabaseHidesInternalCollections) {

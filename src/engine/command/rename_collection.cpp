@@ -19,10 +19,10 @@ Result<Namespace> read_rename_namespace(std::string_view field, bson::ValueView 
         return Error(ErrorCode::InvalidNamespace,
                      fmt::format("Invalid namespace specified '{}'", *text));
     Namespace ns{std::string(text->substr(0, dot)), std::string(text->substr(dot + 1))};
-    ANGELIA_TRY(check_namespace(ns));
     if (ns.collection.starts_with("system."))
         return Error(ErrorCode::IllegalOperation,
                      fmt::format("renaming system collections is not allowed: {}", ns.full()));
+    ANGELIA_TRY(check_namespace(ns));
     return ns;
 }
 
