@@ -33,7 +33,10 @@ class EngineImpl final : public Engine {
     Result<CursorBatch> open_result_cursor(ResultCursorSpec spec) override;
     void end_session(bson::DocumentView lsid) override;
     void kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen) override;
-    void refresh_session(bson::DocumentView lsid) override { sessions_.touch(lsid); }
+    void refresh_session(bson::DocumentView lsid) override {
+        sessions_.touch(lsid);
+        cursors_.keep_session(lsid);
+    }
 
     Result<StatementPtr> begin_statement(const RetryKey& key, bool start,
                                          std::optional<bson::Timestamp> at) override;

@@ -66,6 +66,7 @@ class CommandServiceImpl final : public CommandService {
         auto call = std::make_shared<Call>(*entry, engine_, state_, connection, std::move(request),
                                            std::move(reply));
         if (auto checked = check(*call); !checked) return call->fail(checked.error());
+        if (const auto& lsid = call->generic().lsid; !lsid.empty()) engine_.refresh_session(lsid);
         if (state_->fail_points.any() && meet_fail_point(call, dispatch)) return;
         dispatch(call);
     }

@@ -60,6 +60,10 @@ Result<std::int64_t> CursorRegistry::add(CursorPtr cursor) {
     } while (id == 0 || cursors_.count(id) != 0);
     cursor->id = id;
     cursor->last_used = core_.clock().steady_now();
+    if (cursor->no_timeout && !cursor->lsid.empty()) {
+        kept_sessions_[std::string(cursor->lsid.view().bytes())] = cursor->last_used;
+        any_kept_ = true;
+    }
     ++opened_;
     cursors_.emplace(id, std::move(cursor));
     return id;
@@ -194,14 +198,33 @@ void CursorRegistry::kill_if(const std::function<bool(const Cursor&)>& chosen) {
     end_killed(std::move(gone));
 }
 
+void CursorRegistry::keep_session(bson::DocumentView lsid) {
+    if (!any_kept_.load(std::memory_order_relaxed)) return;
+    std::lock_guard lock(mutex_);
+    const auto found = kept_sessions_.find(std::string(lsid.bytes()));
+    if (found != kept_sessions_.end()) found->second = core_.clock().steady_now();
+}
+
+bool CursorRegistry::expired(const Cursor& cursor, SteadyTime now) const {
+    if (cursor.in_use) return false;
+    if (!cursor.no_timeout) return now - cursor.last_used >= core_.options.cursor_idle_timeout;
+    const auto session = kept_sessions_.find(std::string(cursor.lsid.view().bytes()));
+    return session != kept_sessions_.end() && now - session->second >= kSessionIdle;
+}
+
 void CursorRegistry::expire_idle() {
     std::vector<CursorPtr> gone;
-    const auto oldest = core_.clock().steady_now() - core_.options.cursor_idle_timeout;
+    const auto now = core_.clock().steady_now();
     {
         std::lock_guard lock(mutex_);
+        std::unordered_map<std::string, SteadyTime> kept;
         for (auto it = cursors_.begin(); it != cursors_.end();) {
             auto& cursor = it->second;
-            if (cursor->in_use || cursor->no_timeout || cursor->last_used > oldest) {
+            if (!expired(*cursor, now)) {
+                if (const auto session =
+                        kept_sessions_.find(std::string(cursor->lsid.view().bytes()));
+                    cursor->no_timeout && session != kept_sessions_.end())
+                    kept.insert(*session);
                 ++it;
                 continue;
             }
@@ -210,6 +233,8 @@ void CursorRegistry::expire_idle() {
             it = cursors_.erase(it);
             ++timed_out_;
         }
+        kept_sessions_ = std::move(kept);
+        any_kept_ = !kept_sessions_.empty();
     }
     for (auto& cursor : gone)
         if (cursor->stream) cursor->stream->close();

@@ -5,6 +5,7 @@
 #include "engine/changes/change_stream.h"
 #include "engine/core.h"
 
+#include <atomic>
 #include <unordered_map>
 
 namespace angelia::engine {
@@ -71,6 +72,9 @@ class CursorRegistry {
     void kill_sessions(const std::function<bool(bson::DocumentView lsid)>& chosen);
     /// Of a transaction that is over.
     void kill_transaction(const RetryKey& key);
+    /// The session was used: its cursors without a timeout live on.
+    void keep_session(bson::DocumentView lsid);
+    /// Also cursors without a timeout, when their session was not used for kSessionIdle.
     void expire_idle();
     void close_all(const Error& reason);
 
@@ -84,9 +88,14 @@ class CursorRegistry {
     static void end_killed(Gone gone);
     void kill_if(const std::function<bool(const Cursor&)>& chosen);
 
+    bool expired(const Cursor& cursor, SteadyTime now) const;
+
     Core& core_;
+    std::atomic<bool> any_kept_{false};
     mutable std::mutex mutex_;
     // guarded by mutex_
+    std::unordered_map<std::string, SteadyTime>
+        kept_sessions_;  ///< last use of those that own a cursor without a timeout, by lsid
     std::unordered_map<std::int64_t, CursorPtr> cursors_;
     std::int64_t opened_ = 0, timed_out_ = 0, killed_ = 0;
     bool closed_ = false;

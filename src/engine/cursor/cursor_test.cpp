@@ -317,6 +317,43 @@ TEST(Cursor, IdleOnesExpire) {
     EXPECT_EQ(code_of(engine.get_more(more_spec(kept.cursor_id))), "ok");
 }
 
+TEST(Cursor, WithoutATimeoutItLivesAsLongAsItsSession) {
+    ManualClock clock;
+    auto options = memory_options();
+    options.storage.clock = &clock;
+    options.ttl_interval = milliseconds(1);
+    TestEngine engine(std::move(options));
+    fill(engine, 5);
+    const auto open = [&engine](std::string_view session) {
+        auto spec = find_spec(1);
+        spec.no_cursor_timeout = true;
+        spec.lsid = doc(session);
+        return engine->find(spec).value_or_throw().cursor_id;
+    };
+    const auto use = [&engine](std::int64_t id, std::string_view session) {
+        auto spec = more_spec(id);
+        spec.lsid = doc(session);
+        return code_of(engine.get_more(spec));
+    };
+    const auto timed_out = [&engine] {
+        const auto status = engine->status();
+        return *status.view()["cursors"].as_document()["timedOut"].to_int64();
+    };
+    const auto idle = open(R"({"id": 1})");
+    const auto kept = open(R"({"id": 2})");
+    const auto sessionless = open("{}");
+    clock.advance(milliseconds(29 * 60 * 1000));
+    const auto session = doc(R"({"id": 2})");
+    engine->refresh_session(session);
+    EXPECT_EQ(timed_out(), 0);
+    clock.advance(milliseconds(60 * 1000));
+    while (timed_out() == 0) std::this_thread::yield();
+    EXPECT_EQ(use(idle, R"({"id": 1})"), "CursorNotFound");
+    EXPECT_EQ(use(kept, R"({"id": 2})"), "ok");
+    EXPECT_EQ(use(sessionless, "{}"), "ok");
+    EXPECT_EQ(timed_out(), 1);
+}
+
 TEST(Count, UsesCountersAndFilters) {
     TestEngine engine;
     fill(engine, 20);
