@@ -335,6 +335,18 @@ TEST_F(Faults, ATransactionalWriteFailsBeforeItsCommit) {
     EXPECT_EQ(engine.validate({"app", "c"}), "valid");
 }
 
+TEST_F(Faults, AStateChangeBeforeACommitFailsTheWholeCommand) {
+    set(R"({"skip": 1})", R"({"closeConnection": false, "failBeforeCommitExceptionCode": 10107})",
+        kOnWrite);
+    const auto answer = insert(1, 1, 3);
+    EXPECT_EQ(answer.code(), 10107);
+    EXPECT_EQ(answer.at("errorLabels"), R"(["RetryableWriteError"])");
+    EXPECT_EQ(ids(), R"([{"_id":1}])");
+    off(kOnWrite);
+    EXPECT_EQ(insert(1, 1, 3).at("retriedStmtIds"), "[0]");
+    EXPECT_EQ(ids(), R"([{"_id":1},{"_id":2},{"_id":3}])");
+}
+
 TEST_F(Faults, AnUnorderedListLosesOnlyTheStatementThatFailed) {
     set(kOnce, R"({"closeConnection": false, "failBeforeCommitExceptionCode": 8})", kOnWrite);
     EXPECT_EQ(insert(1, 1, 3, R"(, "ordered": false)").at("n"), "2");

@@ -2,6 +2,7 @@
 
 #include "engine/command/announce.h"
 #include "engine/command/command_table.h"
+#include "engine/command/labels.h"
 #include "engine/command/placement.h"
 #include "engine/command/server_state.h"
 
@@ -93,19 +94,30 @@ void reply_to_statements(Call& call, const std::vector<std::size_t>& positions,
 /// onPrimaryTransactionalWrite: looks at each statement, and hangs up in place of the answer when
 /// the fail point says so.
 WriteDone meet_transactional_writes(const CallPtr& call, WriteRequest& request, WriteDone done) {
-    const auto hang_up = std::make_shared<std::atomic<bool>>(false);
-    request.before_commit = [call, hang_up]() -> std::optional<Error> {
-        const auto hit = call->state().fail_points.on_transactional_write();
-        if (!hit) return std::nullopt;
-        if (hit->close_connection) *hang_up = true;
-        if (!hit->error_code) return std::nullopt;
-        return Error(static_cast<ErrorCode>(*hit->error_code),
+    struct Met {
+        std::atomic<bool> hang_up{false};
+        std::atomic<std::int32_t> fails_command{0};  // with this code
+    };
+    const auto met = std::make_shared<Met>();
+    const auto failure = [call](std::int32_t code) {
+        return Error(static_cast<ErrorCode>(code),
                      fmt::format("Failing write of transaction number {} due to failpoint; it is "
                                  "not committed",
                                  call->generic().txn_number.value_or(0)));
     };
-    return [call, hang_up, done = std::move(done)](Result<WriteResult> result) {
-        if (*hang_up) return call->hang_up();
+    request.before_commit = [call, met, failure]() -> std::optional<Error> {
+        const auto hit = call->state().fail_points.on_transactional_write();
+        if (!hit) return std::nullopt;
+        if (hit->close_connection) met->hang_up = true;
+        if (!hit->error_code) return std::nullopt;
+        // As MongoDB does it: a server that may not write any more says so of the whole command.
+        if (is_state_change(static_cast<ErrorCode>(*hit->error_code)))
+            met->fails_command = *hit->error_code;
+        return failure(*hit->error_code);
+    };
+    return [call, met, failure, done = std::move(done)](Result<WriteResult> result) {
+        if (met->hang_up) return call->hang_up();
+        if (const auto code = met->fails_command.load()) return call->fail(failure(code));
         done(std::move(result));
     };
 }
