@@ -244,8 +244,8 @@ Message parse_message(std::string_view bytes) {
                 message.error = std::move(read).error();
             break;
         case opcode::kCompressed:
-            message.error = Error(ErrorCode::CommandNotSupported,
-                                  "OP_COMPRESSED has to be unpacked first");
+            message.error =
+                Error(ErrorCode::CommandNotSupported, "OP_COMPRESSED has to be unpacked first");
             message.close = true;
             message.answerable = false;
             break;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kCompressorNames[] = {"snappy", "zstd", "zlib"};
 
-// Replies are packed on the thread that sends them: the fast end of what each library offers.
+// The fast end of what each library offers: a client waits meanwhile.
 constexpr int kZlibLevel = 1;
 constexpr int kZstdLevel = 1;
 // What a byte can stand for at most: a snappy copy of 64 bytes takes two bytes or more; deflate
@@ -139,6 +139,12 @@ void store_packed(char* at, T v) {
 }  // namespace
 
 std::span<const std::string_view> compressor_names() { return kCompressorNames; }
+
+std::size_t announced_bytes(std::string_view message) {
+    if (message.size() < kHeaderBytes + kCompressedPrefixBytes) return 0;
+    const auto size = load_packed<std::int32_t>(message, kHeaderBytes + 4);
+    return size < 0 ? 0 : static_cast<std::size_t>(size);
+}
 
 Result<Unpacked> unpack_message(std::string_view message) {
     ANGELIA_CHECK(message.size() >= kHeaderBytes);

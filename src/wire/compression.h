@@ -29,6 +29,8 @@ struct Unpacked {
     Compressor compressor = Compressor::Noop;
     std::string_view view() const { return {bytes.get(), size}; }
 };
+/// What a whole OP_COMPRESSED message says it will take; not checked, 0 when it is cut.
+std::size_t announced_bytes(std::string_view message);
 /// `message` is one whole OP_COMPRESSED message. Nothing is allocated before the announced size is
 /// known to be allowed and possible. Errors: FailedToParse (cut, too large, packed twice, damaged,
 /// an unknown compressor).

@@ -19,12 +19,15 @@ constexpr std::size_t kWriteQueueBytesMax =
 constexpr std::size_t kGatherBytesMax =
     64 * 1024;  // replies to pipelined commands are written together up to here
 constexpr std::size_t kGatherRepliesMax = 16;
+constexpr std::size_t kPackHereBytesMax =
+    64 * 1024;  // half a millisecond for zlib; what is larger would keep other connections waiting
 
 }  // namespace
 
 Connection::Connection(Parts parts)
     : socket_(std::move(parts.socket)),
       thread_(std::move(parts.thread)),
+      packer_(std::move(parts.packer)),
       service_(std::move(parts.service)),
       state_(std::move(parts.state)),
       log_(std::move(parts.log)),
@@ -110,16 +113,38 @@ void Connection::execute(std::string_view bytes) {
     in_.consume(bytes.size());
     message_bytes_ = 0;
     service_->requests.fetch_add(1, std::memory_order_relaxed);
-    std::shared_ptr<const void> holder;
     pack_with_.reset();
-    if (read_header(bytes).op_code == opcode::kCompressed) {
-        auto unpacked = unpack_message(bytes);
-        // Whether an answer is wanted stands in what cannot be read: the connection has to end.
-        if (!unpacked) return give_up(unpacked.error());
-        bytes = unpacked->view();
-        holder = std::move(unpacked->bytes);
-        pack_with_ = unpacked->compressor;
-    }
+    if (read_header(bytes).op_code != opcode::kCompressed) return execute_plain(bytes, in_.share());
+    if (announced_bytes(bytes) > kPackHereBytesMax) return unpack_elsewhere(bytes);
+    execute_unpacked(unpack_message(bytes));
+}
+
+// Meanwhile this connection counts as running a command: nothing else of it begins.
+void Connection::unpack_elsewhere(std::string_view bytes) {
+    running_ = true;
+    const std::uint64_t ticket = ++ticket_;
+    const bool posted =
+        packer_->post([self = shared_from_this(), ticket, bytes, holder = in_.share()] {
+            auto unpacked = std::make_shared<Result<Unpacked>>(unpack_message(bytes));
+            self->thread_->post([self, ticket, unpacked] {
+                if (self->closed_ || ticket != self->ticket_) return;
+                self->running_ = false;
+                self->execute_unpacked(std::move(*unpacked));
+                self->process();
+            });
+        });
+    if (!posted) close();
+}
+
+void Connection::execute_unpacked(Result<Unpacked> unpacked) {
+    // Whether an answer is wanted stands in what cannot be read: the connection has to end.
+    if (!unpacked) return give_up(unpacked.error());
+    pack_with_ = unpacked->compressor;
+    const auto bytes = unpacked->view();
+    execute_plain(bytes, std::move(unpacked->bytes));
+}
+
+void Connection::execute_plain(std::string_view bytes, std::shared_ptr<const void> holder) {
     Message message = parse_message(bytes);
     legacy_query_ = message.legacy_query;
     answer_wanted_ = !message.more_to_come;
@@ -131,7 +156,7 @@ void Connection::execute(std::string_view bytes) {
     request.body = message.body;
     request.sequences = std::move(message.sequences);
     request.database = std::move(message.database);
-    request.bytes = holder ? std::move(holder) : in_.share();
+    request.bytes = std::move(holder);
     request.unacknowledged = message.more_to_come;
     request.exhaust_allowed = message.exhaust_allowed;
     request.legacy_query = message.legacy_query;
@@ -167,12 +192,45 @@ void Connection::on_reply(std::uint64_t ticket, engine::command::Reply reply) {
 
 void Connection::deliver(std::uint64_t ticket, engine::command::Reply reply) {
     if (closed_ || !running_ || ticket != ticket_) return;
+    const bool large = reply.body.size_bytes() > kPackHereBytesMax;
+    if (large && pack_with_ && reply.send && answer_wanted_ && !reply.more_to_come)
+        return pack_elsewhere(ticket, std::move(reply));
     if (!reply.more_to_come) running_ = false;
     if (reply.send && answer_wanted_) enqueue(std::move(reply.body), reply.more_to_come);
     if (reply.close_connection) closing_ = true;
 }
 
+// The command counts as running until its reply is packed: replies stay in order.
+void Connection::pack_elsewhere(std::uint64_t ticket, engine::command::Reply reply) {
+    const auto out = std::make_shared<Outgoing>(frame(std::move(reply.body), false));
+    const bool posted = packer_->post([self = shared_from_this(), ticket, out,
+                                       compressor = *pack_with_, last = reply.close_connection] {
+        out->pack(compressor);
+        self->thread_->post([self, ticket, out, last] {
+            if (self->closed_ || ticket != self->ticket_) return;
+            self->running_ = false;
+            self->push(std::move(*out));
+            if (last) self->closing_ = true;
+            self->process();
+        });
+    });
+    if (!posted) close();
+}
+
+void Connection::Outgoing::pack(Compressor compressor) {
+    auto made = pack_message(compressor, prefix.view(), body.bytes());
+    if (!made) return;
+    packed = std::move(*made);
+    body = bson::Document();
+}
+
 void Connection::enqueue(bson::Document body, bool more_to_come) {
+    auto reply = frame(std::move(body), more_to_come);
+    if (pack_with_) reply.pack(*pack_with_);
+    push(std::move(reply));
+}
+
+Connection::Outgoing Connection::frame(bson::Document body, bool more_to_come) {
     const std::int32_t id = next_request_id_;
     next_request_id_ = id == INT32_MAX ? 1 : id + 1;
     Outgoing reply;
@@ -189,11 +247,11 @@ void Connection::enqueue(bson::Document body, bool more_to_come) {
                                              body.size_bytes());
     }
     response_to_ = id;  // of a further reply to the same request
-    if (pack_with_) {
-        if (auto packed = pack_message(*pack_with_, reply.prefix.view(), body.bytes()))
-            reply.packed = std::move(*packed);
-    }
-    if (reply.packed.empty()) reply.body = std::move(body);
+    reply.body = std::move(body);
+    return reply;
+}
+
+void Connection::push(Outgoing reply) {
     out_bytes_ += reply.size();
     out_.push_back(std::move(reply));
 }

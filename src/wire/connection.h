@@ -25,6 +25,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     struct Parts {
         asio::ip::tcp::socket socket;  ///< of `thread`'s loop
         std::shared_ptr<IoThread> thread;
+        std::shared_ptr<IoThread> packer;  ///< packs and unpacks what is large, for all connections
         std::shared_ptr<engine::command::CommandService> service;  ///< shared by all connections
         std::shared_ptr<engine::command::Connection>
             state;  ///< shared with commands that are still running
@@ -43,12 +44,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
     void on_read(const asio::error_code& failed, std::size_t bytes);
     std::string_view next_message();
     void process();
+    struct Outgoing;
     void execute(std::string_view bytes);
+    void unpack_elsewhere(std::string_view bytes);
+    void execute_unpacked(Result<Unpacked> unpacked);
+    void execute_plain(std::string_view bytes, std::shared_ptr<const void> holder);
     void refuse(const Message& message);
     void give_up(const Error& reason);
     void on_reply(std::uint64_t ticket, engine::command::Reply reply);  ///< any thread
     void deliver(std::uint64_t ticket, engine::command::Reply reply);
+    void pack_elsewhere(std::uint64_t ticket, engine::command::Reply reply);
+    Outgoing frame(bson::Document body, bool more_to_come);
     void enqueue(bson::Document body, bool more_to_come);
+    void push(Outgoing reply);
     void flush();
     void close();
     bool may_read_ahead() const;
@@ -60,11 +68,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
         std::string_view front() const { return packed.empty() ? prefix.view() : packed; }
         std::string_view back() const { return packed.empty() ? body.bytes() : std::string_view(); }
         std::size_t size() const { return front().size() + back().size(); }
+        void pack(Compressor compressor);
     };
 
     asio::ip::tcp::socket socket_;
     const std::shared_ptr<IoThread>
         thread_;  // shared: a late reply may come after the server is gone
+    const std::shared_ptr<IoThread> packer_;  // shared by all connections
     const std::shared_ptr<engine::command::CommandService> service_;
     const std::shared_ptr<engine::command::Connection> state_;
     const LogFunction log_;

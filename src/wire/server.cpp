@@ -88,6 +88,7 @@ class ServerImpl final : public Server {
         const int count = options_.threads > 0 ? options_.threads : std::max(2, cores);
         for (int i = 0; i < count; ++i) threads_.push_back(std::make_shared<IoThread>());
         for (const auto& thread : threads_) thread->start();
+        packer_->start();
         accept_thread_->start();
         accept_thread_->post([this] { accept(); });
         return {};
@@ -126,6 +127,7 @@ class ServerImpl final : public Server {
                 for (const auto& connection : connections_) connection->abort();
             }
         }
+        packer_->stop();
         for (const auto& thread : threads_) thread->stop();
     }
 
@@ -170,8 +172,8 @@ class ServerImpl final : public Server {
         const auto thread = *std::find_if(threads_.begin(), threads_.end(),
                                           [&target](const auto& t) { return t.get() == &target; });
         auto connection = std::make_shared<Connection>(
-            Connection::Parts{std::move(socket), thread, service_, std::move(state), options_.log,
-                              [this](Connection& closed) { forget(closed); }});
+            Connection::Parts{std::move(socket), thread, packer_, service_, std::move(state),
+                              options_.log, [this](Connection& closed) { forget(closed); }});
         {
             const std::lock_guard lock(mutex_);
             if (stopped_) return;
@@ -207,6 +209,7 @@ class ServerImpl final : public Server {
     tcp::endpoint endpoint_;
     std::string advertised_;
     std::vector<std::shared_ptr<IoThread>> threads_;
+    const std::shared_ptr<IoThread> packer_ = std::make_shared<IoThread>();
 
     // the accepting thread's own
     const std::shared_ptr<IoThread> accept_thread_;

@@ -209,6 +209,38 @@ TEST_F(ServerTest, TakesAndGivesLargeMessages) {
     EXPECT_EQ(client.command(command("echo", 3))["value"].as_int32(), 3);
 }
 
+TEST_F(ServerTest, PacksAndUnpacksLargeMessagesInOrder) {
+    Client client(server->port());
+    const std::string pad(3'000'000, 'p');
+    for (const auto compressor : {Compressor::Snappy, Compressor::Zlib, Compressor::Zstd}) {
+        client.send_packed(compressor, bson::make("echo", pad, "$db", "x"));
+        client.send_packed(compressor, bson::make("big", std::int32_t{8'000'000}, "$db", "x", "pad",
+                                                  std::string(100, ' ')));
+        client.send_command(bson::make("echo", std::int32_t{7}, "$db", "x"));
+        const auto echoed = client.receive();
+        ASSERT_TRUE(echoed.has_value());
+        EXPECT_EQ(echoed->packed_with, compressor);
+        EXPECT_EQ(echoed->body["value"].as_string(), pad);
+        const auto big = client.receive();
+        ASSERT_TRUE(big.has_value());
+        EXPECT_EQ(big->packed_with, compressor);
+        EXPECT_EQ(big->body["pad"].as_string().size(), 8'000'000u);
+        EXPECT_LT(big->header.response_to, client.receive()->header.response_to);
+    }
+}
+
+TEST_F(ServerTest, AClientThatLeavesWhileItsMessageIsUnpackedIsForgotten) {
+    {
+        Client client(server->port());
+        client.send_packed(Compressor::Zlib,
+                           bson::make("echo", std::string(9'000'000, 'p'), "$db", "x"));
+    }
+    Client other(server->port());
+    EXPECT_EQ(other.command(bson::make("echo", std::int32_t{1}, "$db", "x"))["name"].as_string(),
+              "echo");
+    EXPECT_TRUE(service->wait_for_closed(1));
+}
+
 TEST_F(ServerTest, AnswersNothingToUnacknowledgedRequests) {
     Client client(server->port());
     client.send_command(command("echo", 1), flag::kMoreToCome);
