@@ -64,5 +64,35 @@ TEST(EventFilter, KnowsWhetherTheDocumentMatters) {
         filter_of(R"({"$or": [{"a": 1}, {"$and": [{"fullDocument.a": 1}]}]})").reads_images());
 }
 
+std::string pin_of(const char* json) {
+    const auto source = bson::from_json(json).value_or_throw();
+    const auto filter = EventFilter::parse(source.view()).value_or_throw();
+    const auto pin = filter.pin([](std::string_view path) { return path != "secret"; });
+    if (!pin) return "none";
+    std::string text = pin->path + ":";
+    for (const bson::ValueView value : pin->values) text += " " + bson::to_json(value);
+    return text;
+}
+
+TEST(EventFilter, PinsTheFieldWithTheFewestValues) {
+    EXPECT_EQ(pin_of(R"({"a": 5})"), "a: 5");
+    EXPECT_EQ(pin_of(R"({"a": {"$eq": "x", "$exists": true}})"), "a: \"x\"");
+    EXPECT_EQ(pin_of(R"({"a": {"$in": [1, 2]}, "b": {"$in": [1, 2, 3]}})"), "a: 1 2");
+    EXPECT_EQ(pin_of(R"({"a": {"$in": [1, 2]}, "$and": [{"b": 7}]})"), "b: 7");
+    EXPECT_EQ(pin_of(R"({"secret": 1, "a": {"$in": [1, 2]}})"), "a: 1 2");
+}
+
+TEST(EventFilter, PinsNothingThatAbsenceOrAnotherBranchMayMatch) {
+    EXPECT_EQ(pin_of("{}"), "none");
+    EXPECT_EQ(pin_of(R"({"a": null})"), "none");
+    EXPECT_EQ(pin_of(R"({"a": {"$in": [1, null]}})"), "none");
+    EXPECT_EQ(pin_of(R"({"a": {"$in": []}})"), "none");
+    EXPECT_EQ(pin_of(R"({"a": {"$gt": 1}})"), "none");
+    EXPECT_EQ(pin_of(R"({"a": {"$ne": 1}})"), "none");
+    EXPECT_EQ(pin_of(R"({"a": {"b": 1}})"), "none");
+    EXPECT_EQ(pin_of(R"({"$or": [{"a": 1}, {"b": 1}]})"), "none");
+    EXPECT_EQ(pin_of(R"({"$nor": [{"a": 1}]})"), "none");
+}
+
 }  // namespace
 }  // namespace angelia::engine::changes
