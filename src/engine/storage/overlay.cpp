@@ -2,6 +2,9 @@
 
 #include "engine/storage/byte_order.h"
 #include "engine/storage/database.h"
+#include "engine/storage/rocksdb_options.h"
+
+#include <angelia/base/check.h>
 
 #include <rocksdb/write_batch.h>
 
@@ -59,6 +62,8 @@ void Overlay::put(Family family, std::string_view key, std::string_view value) {
 void Overlay::erase(Family family, std::string_view key) { change(Kind::Erase, family, key, {}); }
 
 void Overlay::erase_range(Family family, std::string_view lower, std::string_view upper) {
+    ANGELIA_CHECK(lower.size() <= kPlacePrefixBytes ||
+                  (family != Family::Records && family != Family::Indexes));
     // Changes made before in this range are undone one by one, so that look-ups need no order
     // between keys and ranges.
     for (auto at = map(family).lower_bound(lower);

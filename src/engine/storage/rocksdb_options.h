@@ -9,6 +9,10 @@
 
 namespace angelia::engine::storage {
 
+/// Keys of records and index entries begin with the number of their collection or index; a range
+/// deletion of these families begins with that alone (rocksdb_options.cpp says why).
+inline constexpr std::size_t kPlacePrefixBytes = 4;
+
 /// Version of everything in the data folder. A newer major is refused; a newer minor may be read.
 inline constexpr std::uint32_t kFormatMajor = 1;
 inline constexpr std::uint32_t kFormatMinor = 0;

@@ -99,6 +99,7 @@ class ApplySection : public Reader {
     virtual bson::Timestamp next_timestamp() = 0;
     virtual void put(Family family, std::string_view key, std::string_view value) = 0;
     virtual void erase(Family family, std::string_view key) = 0;
+    /// In records and indexes `lower` is the prefix of a whole collection or index.
     virtual void erase_range(Family family, std::string_view lower, std::string_view upper) = 0;
     /// Adds an encoded oplog entry (changes/oplog.h) under (time, sub); `time` from
     /// next_timestamp(). In commit it also goes to the tail.

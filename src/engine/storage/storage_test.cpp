@@ -142,6 +142,25 @@ TEST(Storage, ErasedRangeHidesWhatWasThereAndKeepsWhatComesLater) {
     EXPECT_EQ(listing(storage->latest()), "a=1 c=again d=4 ");
 }
 
+// RocksDB remembers where it inserted last, by prefix, for rows and for erased ranges alike.
+TEST(Storage, WritesAndErasedRangesOfManyPrefixesTakeTurns) {
+    auto storage = open_memory();
+    for (std::uint32_t round = 0; round < 50; ++round) {
+        for (std::uint32_t id = 1; id <= 20; ++id) {
+            auto section = storage->begin_apply();
+            for (std::uint32_t record = 0; record < 10; ++record)
+                section->put(Family::Records, record_key(id, record * 50 + round), "x");
+            section->erase_range(Family::Records, record_prefix(id - 1),
+                                 prefix_end(record_prefix(id - 1)));
+            section->commit().value_or_throw();
+        }
+    }
+    std::size_t left = 0;
+    const auto rows = storage->latest().iterate(Family::Records, {}, {});
+    for (rows->seek_to_first(); rows->valid(); rows->next()) ++left;
+    EXPECT_EQ(left, 500u);  // of the last collection
+}
+
 TEST(Storage, SectionMayChangeWhatItWalksOver) {
     auto storage = open_memory();
     put(*storage, {{"a", "1"}, {"b", "2"}, {"c", "3"}});
