@@ -192,6 +192,9 @@ struct GetMoreSpec {
     /// ends the cursor, unless it is a change stream's, and is the answer.
     std::function<std::optional<Error>(bool change_stream)> after_checkout;
     StatementPtr statement{};  ///< within a transaction, which must be the cursor's
+    /// Change streams: runs a step of the wait where the answer goes out anyway, which saves the
+    /// hand-over from a worker. False: not any more. Empty: a worker runs it.
+    std::function<bool(std::function<void()>)> run_on{};
 };
 
 /// Documents that are there already, handed out as a cursor does.

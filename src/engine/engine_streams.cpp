@@ -33,11 +33,13 @@ std::string shown_stream_namespace(const WatchSpec& spec) {
 class EngineImpl::StreamWait : public std::enable_shared_from_this<EngineImpl::StreamWait> {
   public:
     StreamWait(EngineImpl& engine, CursorPtr cursor, std::size_t events_max, SteadyTime end,
+               std::function<bool(std::function<void()>)> run_on,
                std::function<void(Result<CursorBatch>)> done)
         : engine_(engine),
           cursor_(std::move(cursor)),
           events_max_(events_max),
           end_(end),
+          run_on_(std::move(run_on)),
           done_(std::move(done)) {}
 
     void begin(milliseconds wait) {
@@ -64,7 +66,8 @@ class EngineImpl::StreamWait : public std::enable_shared_from_this<EngineImpl::S
         } while ((wanted = steps_wanted_.fetch_sub(wanted) - wanted) != 0);
     }
     void schedule() {
-        engine_.workers_.post([self = shared_from_this()] { self->run_steps(); });
+        const auto steps = [self = shared_from_this()] { self->run_steps(); };
+        if (!run_on_ || !run_on_(steps)) engine_.workers_.post(steps);
     }
     /// Reads what is there; answers, or waits for more.
     void step() {
@@ -123,6 +126,7 @@ class EngineImpl::StreamWait : public std::enable_shared_from_this<EngineImpl::S
     const CursorPtr cursor_;
     const std::size_t events_max_;
     const SteadyTime end_;
+    const std::function<bool(std::function<void()>)> run_on_;
     const std::function<void(Result<CursorBatch>)> done_;
     std::atomic<bool> finished_{false};
     std::atomic<bool> timed_out_{false};
@@ -166,8 +170,8 @@ void EngineImpl::get_more_stream(CursorPtr cursor, const GetMoreSpec& spec,
     const auto events_max =
         spec.batch_size > 0 ? static_cast<std::size_t>(spec.batch_size) : kStreamEventsMax;
     const auto end = core_.clock().steady_now() + wait;
-    auto waiting =
-        std::make_shared<StreamWait>(*this, std::move(cursor), events_max, end, std::move(done));
+    auto waiting = std::make_shared<StreamWait>(*this, std::move(cursor), events_max, end,
+                                                spec.run_on, std::move(done));
     waiting->begin(wait);
 }
 

@@ -171,6 +171,9 @@ class ServerImpl final : public Server {
         state->compressors = compressor_names();
         const auto thread = *std::find_if(threads_.begin(), threads_.end(),
                                           [&target](const auto& t) { return t.get() == &target; });
+        state->post = [thread](std::function<void()> task) {
+            return thread->post(std::move(task));
+        };
         auto connection = std::make_shared<Connection>(
             Connection::Parts{std::move(socket), thread, packer_, service_, std::move(state),
                               options_.log, [this](Connection& closed) { forget(closed); }});

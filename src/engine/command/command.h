@@ -45,6 +45,9 @@ struct Connection {
     bool hello_seen = false;
     bson::Document client_metadata;  ///< of the first hello
     std::string application_name;
+    /// Runs a short task soon on the thread that writes this connection's replies; false when that
+    /// has stopped. Empty: no such thread. Constant once the connection runs; any thread.
+    std::function<bool(std::function<void()>)> post{};
 };
 
 /// Server-wide state that is not the engine's: counters of the door, hello's topology version, fail

@@ -31,6 +31,7 @@ Result<GetMoreSpec> parse_get_more(const Call& call) {
     spec.max_wait = call.generic().max_time;
     spec.lsid = call.generic().lsid.copy();
     spec.statement = call.statement();
+    spec.run_on = call.connection()->post;
     return spec;
 }
 
