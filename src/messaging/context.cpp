@@ -159,6 +159,7 @@ Result<void> check_options(const Options& o) {
     ANGELIA_TRY(check_time("poll_pause", o.poll_pause, milliseconds(1), hours(1)));
     ANGELIA_TRY(check_time("fallback_poll", o.fallback_poll, milliseconds(0), hours(1)));
     ANGELIA_TRY(check_time("default_ttl", o.default_ttl, milliseconds(1), hours(24 * 366)));
+    ANGELIA_TRY(check_time("settle_delay", o.settle_delay, milliseconds(0), milliseconds(50)));
     ANGELIA_TRY(check_time("lease", o.lease, milliseconds(200), hours(12)));
     ANGELIA_TRY(check_time("heartbeat", o.heartbeat, milliseconds(100), hours(1)));
     ANGELIA_TRY(

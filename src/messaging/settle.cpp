@@ -6,99 +6,202 @@
 
 namespace angelia::messaging {
 
-void Settler::settle(Settlement settlement) {
-    {
-        MutexLock lock(mutex_);
-        queue_.push_back(std::move(settlement));
-        if (writing_) return;
-        writing_ = true;
-    }
-    // One batch here, so that a lone message costs no hand-over; what came meanwhile is the
-    // executor's, so that this thread gets back to its handlers.
-    write(take());
-    drain_on_executor();
+namespace {
+
+/// Others may take the message from now on: no reason to wait.
+bool frees_message(const Settlement& s) {
+    return s.outcome == Outcome::Release || s.outcome == Outcome::Failed;
 }
 
-void Settler::settle_later(Settlement settlement) {
-    {
-        MutexLock lock(mutex_);
-        queue_.push_back(std::move(settlement));
-        if (writing_) return;
-        writing_ = true;
-    }
-    context_.post(context_.run.settle, [this] {
-        write(take());
-        drain_on_executor();
-    });
-}
+}  // namespace
 
-void Settler::drain_on_executor() {
-    {
-        MutexLock lock(mutex_);
-        if (queue_.empty()) {
-            writing_ = false;
-            if (idle()) became_idle_.notify_all();
-            return;
-        }
-    }
-    context_.post(context_.run.settle, [this] {
-        write(take());
-        drain_on_executor();
-    });
-}
-
-Settler::Batch Settler::take() {
+Settler::Batch Settler::take(std::deque<Settlement>& from) {
     Batch batch;
-    MutexLock lock(mutex_);
-    while (!queue_.empty() && batch.size() < kBatchMax) {
-        batch.push_back(std::move(queue_.front()));
-        queue_.pop_front();
+    while (!from.empty() && batch.size() < kBatchMax) {
+        batch.push_back(std::move(from.front()));
+        from.pop_front();
     }
     return batch;
 }
 
-void Settler::write(Batch batch) {
-    if (batch.empty()) return;
-    Batch again;
-    store_answers(batch, again);
-    write_messages(batch, again);
-    release_locks(batch, again);
-    for (auto& settlement : batch) finish(settlement);
+void Settler::settle(Settlement settlement) {
+    if (settlement.answers.empty()) {
+        {
+            MutexLock lock(mutex_);
+            add_mark(std::move(settlement));
+        }
+        return write_if_due();
+    }
+    Batch batch, none, again;
+    {
+        MutexLock lock(mutex_);
+        answers_.push_back(std::move(settlement));
+        if (storing_) return;
+        storing_ = true;
+        batch = take(answers_);
+    }
+    // One batch here, so that a lone message costs no hand-over; what came meanwhile is the
+    // executor's, so that this thread gets back to its handlers.
+    store(batch, none, again);
+    stored(std::move(batch), std::move(again));
+    write_if_due();
+}
+
+void Settler::settle_later(Settlement settlement) {
+    bool store = false, now = false;
+    {
+        MutexLock lock(mutex_);
+        if (settlement.answers.empty()) {
+            add_mark(std::move(settlement));
+            now = mark_due();
+        } else {
+            answers_.push_back(std::move(settlement));
+            store = !storing_;
+            storing_ = true;
+        }
+    }
+    if (store) return store_on_executor();
+    now ? flush_on_executor() : arm();
+}
+
+void Settler::add_mark(Settlement settlement) {
+    flush_wanted_ = flush_wanted_ || frees_message(settlement);
+    marks_.push_back(std::move(settlement));
+}
+
+bool Settler::mark_due() const {
+    return !marks_.empty() && (flush_wanted_ || marks_.size() >= kMarksMany ||
+                               context_.options.settle_delay <= milliseconds(0));
+}
+
+void Settler::write_if_due() {
+    bool now;
+    {
+        MutexLock lock(mutex_);
+        now = mark_due();
+    }
+    now ? flush() : arm();
+}
+
+void Settler::store_on_executor() {
+    context_.post(context_.run.settle, [this] { store_next(); });
+}
+
+/// One batch of answers, and the marks that are there: one call for both.
+void Settler::store_next() {
+    Batch batch, riders, again;
+    {
+        MutexLock lock(mutex_);
+        batch = take(answers_);
+        if (!marking_ && !marks_.empty()) {
+            marking_ = true;
+            flush_wanted_ = false;
+            riders = take(marks_);
+        }
+    }
+    const bool rode = !riders.empty();
+    store(batch, riders, again);
+    stored(std::move(batch), std::move(again));
+    rode ? marked(std::move(riders)) : arm();
+}
+
+/// Ends the storing: outcomes whose answers are stored join the marks.
+void Settler::stored(Batch batch, Batch again) {
     if (!again.empty()) try_again(std::move(again));
+    bool more;
+    {
+        MutexLock lock(mutex_);
+        for (auto& settlement : batch) {
+            if (settlement.outcome == Outcome::AnswersOnly) continue;
+            add_mark(std::move(settlement));
+        }
+        more = storing_ = !answers_.empty();
+        if (idle()) became_idle_.notify_all();
+    }
+    for (const auto& settlement : batch) {
+        if (settlement.outcome == Outcome::AnswersOnly) finish(settlement);
+    }
+    if (more) store_on_executor();
+}
+
+/// Makes sure that what waits is written in time.
+void Settler::arm() {
+    {
+        MutexLock lock(mutex_);
+        if (marks_.empty() || armed_ || marking_) return;
+        armed_ = true;
+    }
+    context_.post_after(context_.run.settle, context_.options.settle_delay, [this] {
+        {
+            MutexLock lock(mutex_);
+            armed_ = false;
+        }
+        flush();
+    });
+}
+
+void Settler::flush_on_executor() {
+    context_.post(context_.run.settle, [this] { flush(); });
+}
+
+/// Writes the marks that are there, unless somebody is at it, who then goes on.
+void Settler::flush() {
+    Batch batch, again;
+    {
+        MutexLock lock(mutex_);
+        if (marks_.empty()) return;
+        if (marking_) {
+            flush_wanted_ = true;
+            return;
+        }
+        marking_ = true;
+        flush_wanted_ = false;
+        batch = take(marks_);
+    }
+    write_marks(batch, again);
+    if (!again.empty()) try_again(std::move(again));
+    marked(std::move(batch));
+}
+
+/// `batch` is written; ends the marking.
+void Settler::marked(Batch batch) {
+    for (const auto& settlement : batch) finish(settlement);
+    bool now;
+    {
+        MutexLock lock(mutex_);
+        marking_ = false;
+        now = mark_due();
+        if (idle()) became_idle_.notify_all();
+    }
+    now ? flush_on_executor() : arm();
     if (!batch.empty()) hooks_.room();
 }
 
-/// Moves what failed to `again`.
-void Settler::store_answers(Batch& batch, Batch& again) {
-    std::vector<bson::Document> documents;
-    std::vector<std::size_t> owner;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-        for (const auto& answer : batch[i].answers) {
-            documents.push_back(delivery::encode(answer));
-            owner.push_back(i);
-        }
-    }
-    if (documents.empty()) return;
-    std::vector<bson::DocumentView> views;
-    views.reserve(documents.size());
-    for (const auto& d : documents) views.push_back(d.view());
-    auto stored = context_.store.insert(context_.main, views, false, Context::majority());
-    if (!stored) {
+/// `riders`: marks for the same call. Moves what failed to `again`.
+void Settler::store(Batch& batch, Batch& riders, Batch& again) {
+    SettleBulk bulk(context_, context_.server_millis());
+    for (std::size_t i = 0; i < batch.size(); ++i) bulk.add_answers(batch[i], i);
+    for (const auto& rider : riders) bulk.add_marks(rider);
+    auto done = context_.store.bulk_write(bulk.take(), false, Context::majority());
+    if (!done) {
         context_.metrics.add(Counter::settle_errors);
-        context_.log(LogLevel::Warning,
-                     "answers could not be stored: " + stored.error().to_string());
-        Batch rest;
-        for (auto& settlement : batch)
-            (settlement.answers.empty() ? rest : again).push_back(std::move(settlement));
-        batch = std::move(rest);
+        context_.log(LogLevel::Warning, "answers could not be stored: " + done.error().to_string());
+        for (auto* failed : {&batch, &riders}) {
+            for (auto& s : *failed) again.push_back(std::move(s));
+            failed->clear();
+        }
         return;
     }
-    context_.metrics.add(Counter::answers_sent, stored->inserted);
-    for (const auto& failed : stored->errors) {
+    context_.metrics.add(Counter::answers_sent, done->inserted);
+    for (const auto& failed : done->errors) {
+        if (failed.index >= bulk.answer_count()) {
+            mark_refused(failed.error);
+            continue;
+        }
         // A duplicate is our own earlier try whose reply was lost; all else would fail again.
         if (failed.error.code == ErrorCode::DuplicateKey) continue;
         context_.metrics.add(Counter::settle_errors);
-        auto& settlement = batch[owner[failed.index]];
+        auto& settlement = batch[bulk.owner(failed.index)];
         context_.log(LogLevel::Error, "an answer could not be stored: " + failed.error.to_string());
         if (settlement.work->message().exclusive && settlement.outcome == Outcome::Done) {
             settlement.outcome = Outcome::Failed;
@@ -106,113 +209,62 @@ void Settler::store_answers(Batch& batch, Batch& again) {
         }
     }
     for (auto& settlement : batch) settlement.answers.clear();
+    count_marks(bulk, *done);
+    tell_availability(riders);
 }
 
-void Settler::write_messages(Batch& batch, Batch& again) {
-    const auto now = context_.server_millis();
-    std::vector<store::UpdateOp> updates;
-    std::vector<store::DeleteOp> deletes;
-    std::int64_t counted_updates = 0, counted_deletes = 0, plain_updates = 0;
-    std::vector<bool> update_counts;
+void Settler::write_marks(Batch& batch, Batch& again) {
+    SettleBulk bulk(context_, context_.server_millis());
+    for (const auto& s : batch) bulk.add_marks(s);
+    auto ops = bulk.take();
+    if (ops.empty()) return;
+    auto done = context_.store.bulk_write(std::move(ops), false, Context::majority());
+    if (!done) {
+        // Conditional writes, all of them: what was written before the error is not changed by a
+        // second try.
+        context_.metrics.add(Counter::settle_errors);
+        context_.log(LogLevel::Warning, "marks could not be written: " + done.error().to_string());
+        again = std::move(batch);
+        batch.clear();
+        return;
+    }
+    for (const auto& failed : done->errors) mark_refused(failed.error);
+    count_marks(bulk, *done);
+    tell_availability(batch);
+}
+
+void Settler::mark_refused(const Error& error) {
+    context_.metrics.add(Counter::settle_errors);
+    context_.log(LogLevel::Error, "a mark was refused: " + error.to_string());
+}
+
+void Settler::count_marks(const SettleBulk& bulk, const store::BulkResult& done) {
+    const auto counts = bulk.count(done);
+    context_.metrics.add(Counter::marks, counts.marks);
+    context_.metrics.add(Counter::deleted, counts.deleted);
+    context_.metrics.add(Counter::stale_outcomes, counts.stale);
+}
+
+/// Messages became available again, at once or after their back-off.
+void Settler::tell_availability(const Batch& batch) {
     bool released = false;
     milliseconds soonest_retry = milliseconds::max();
     for (const auto& s : batch) {
-        auto w = message_writes(context_, s, now);
-        for (auto& op : w.updates) {
-            updates.push_back(std::move(op));
-            update_counts.push_back(w.counts);
-            w.counts ? ++counted_updates : ++plain_updates;
-        }
-        if (w.remove) {
-            deletes.push_back(std::move(*w.remove));
-            if (w.counts) ++counted_deletes;
-        }
-        if (s.work->message().exclusive && !s.mark_only) {
-            if (s.outcome == Outcome::Release) released = true;
-            if (s.outcome == Outcome::Failed) {
-                context_.at_least_once
-                    ? soonest_retry =
-                          std::min(soonest_retry, delivery::retry_delay(s.work->message().attempt))
-                    : soonest_retry;
-                if (!context_.at_least_once) released = true;
-            }
+        if (!s.work->message().exclusive || s.mark_only) continue;
+        if (s.outcome == Outcome::Release) released = true;
+        if (s.outcome != Outcome::Failed) continue;
+        if (context_.at_least_once) {
+            soonest_retry =
+                std::min(soonest_retry, delivery::retry_delay(s.work->message().attempt));
+        } else {
+            released = true;
         }
     }
-    const auto fail = [&](const Error& error) {
-        context_.metrics.add(Counter::settle_errors);
-        context_.log(LogLevel::Warning, "marks could not be written: " + error.to_string());
-        for (auto& s : batch) again.push_back(std::move(s));
-        batch.clear();
-    };
-    std::int64_t stale = 0;
-    if (!updates.empty()) {
-        const auto count = static_cast<std::int64_t>(updates.size());
-        auto updated =
-            context_.store.update(context_.main, std::move(updates), false, Context::majority());
-        if (!updated) return fail(updated.error());
-        for (const auto& e : updated->errors) {
-            context_.metrics.add(Counter::settle_errors);
-            context_.log(LogLevel::Error, "a mark was refused: " + e.error.to_string());
-        }
-        context_.metrics.add(Counter::marks, updated->modified);
-        if (counted_updates != 0) {
-            if (updated->effective.size() == update_counts.size()) {
-                for (std::size_t i = 0; i < update_counts.size(); ++i) {
-                    if (update_counts[i] && !updated->effective[i]) ++stale;
-                }
-            } else {
-                stale +=
-                    std::min(counted_updates, std::max<std::int64_t>(0, count - updated->matched));
-            }
-        }
-    }
-    if (!deletes.empty()) {
-        auto deleted =
-            context_.store.remove(context_.main, std::move(deletes), false, Context::majority());
-        if (!deleted) return fail(deleted.error());
-        context_.metrics.add(Counter::deleted, deleted->deleted);
-        stale += std::max<std::int64_t>(0, counted_deletes - deleted->deleted);
-    }
-    if (stale > 0) context_.metrics.add(Counter::stale_outcomes, stale);
     if (released) hooks_.poll(true);
     if (soonest_retry != milliseconds::max()) hooks_.retry_in(soonest_retry);
 }
 
-void Settler::release_locks(Batch& batch, Batch& again) {
-    const auto now = context_.server_millis();
-    std::vector<store::UpdateOp> updates;
-    std::vector<store::DeleteOp> deletes;
-    for (const auto& s : batch) {
-        auto w = lock_writes(context_, s, now);
-        if (w.update) updates.push_back(std::move(*w.update));
-        if (w.remove) deletes.push_back(std::move(*w.remove));
-    }
-    const auto fail = [&](const Error& error) {
-        // The message itself is settled; a second try changes nothing there.
-        context_.metrics.add(Counter::settle_errors);
-        context_.log(LogLevel::Warning, "locks could not be released: " + error.to_string());
-        for (auto& s : batch) {
-            if (s.work->claimed) again.push_back(std::move(s));
-        }
-        batch.erase(
-            std::remove_if(batch.begin(), batch.end(), [](const Settlement& s) { return !s.work; }),
-            batch.end());
-    };
-    if (!updates.empty()) {
-        if (auto r = context_.store.update(context_.locks, std::move(updates), false,
-                                           Context::majority());
-            !r)
-            return fail(r.error());
-    }
-    if (!deletes.empty()) {
-        if (auto r = context_.store.remove(context_.locks, std::move(deletes), false,
-                                           Context::majority());
-            !r)
-            return fail(r.error());
-    }
-}
-
-void Settler::finish(Settlement& s) {
+void Settler::finish(const Settlement& s) {
     if (s.work->claimed) leases_.drop(s.work->id());
     intake_.done(s.work->id());
 }
@@ -264,6 +316,7 @@ void Settler::delete_expired(const std::vector<WorkPtr>& works) {
 }
 
 bool Settler::wait_idle(std::chrono::steady_clock::time_point deadline) {
+    flush_on_executor();
     MutexLock lock(mutex_);
     while (!idle()) {
         if (!became_idle_.wait_until(mutex_, deadline)) return idle();
@@ -273,7 +326,7 @@ bool Settler::wait_idle(std::chrono::steady_clock::time_point deadline) {
 
 std::size_t Settler::waiting_count() const {
     MutexLock lock(mutex_);
-    return queue_.size() + retrying_;
+    return answers_.size() + marks_.size() + retrying_;
 }
 
 }  // namespace angelia::messaging

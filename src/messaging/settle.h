@@ -1,6 +1,6 @@
 // What happens after a handler: its answers are stored, its message is marked, deleted, or put
 // back; locks are released. In batches: the thread that comes first writes what is there, later
-// ones only add to the next batch.
+// ones only add to the next batch. Nobody waits for a mark, so marks wait a moment for others.
 #pragma once
 
 #include "messaging/intake.h"
@@ -28,6 +28,11 @@ struct Settlement {
     int tries = 0;
 };
 
+class SettleBulk;
+
+/// Two stages. Answers are stored at once. When they are, the outcome joins the marks, which are
+/// written together: after Options::settle_delay, when many are there, with the next answers that
+/// the settle executor stores, or at once if the message becomes available to others by it.
 /// Threads: safe.
 class Settler {
   public:
@@ -41,8 +46,8 @@ class Settler {
         : context_(context), intake_(intake), leases_(leases) {}
     void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
-    /// Writes it now on this thread, or leaves it to the thread that writes at the moment. For
-    /// handler threads.
+    /// Stores the answers now on this thread, or leaves them to the thread that stores at the
+    /// moment. For handler threads.
     void settle(Settlement settlement);
     /// Leaves it to the settle executor. For threads that do no I/O.
     void settle_later(Settlement settlement);
@@ -56,18 +61,33 @@ class Settler {
   private:
     using Batch = std::vector<Settlement>;
     static constexpr std::size_t kBatchMax = 1000;
+    static constexpr std::size_t kMarksMany = 200;  ///< so many are written without delay
     static constexpr int kTriesMax = 10;
 
-    void drain_on_executor();
     bool idle() const ANGELIA_REQUIRES(mutex_) {
-        return !writing_ && queue_.empty() && retrying_ == 0;
+        return !storing_ && !marking_ && answers_.empty() && marks_.empty() && retrying_ == 0;
     }
-    Batch take();
-    void write(Batch batch);
-    void store_answers(Batch& batch, Batch& again);
-    void write_messages(Batch& batch, Batch& again);
-    void release_locks(Batch& batch, Batch& again);
-    void finish(Settlement& settlement);
+    static Batch take(std::deque<Settlement>& from);
+
+    // answers; who calls store_next() or store() holds `storing_`
+    void store_on_executor();
+    void store_next();
+    void store(Batch& batch, Batch& riders, Batch& again);
+    void stored(Batch batch, Batch again);
+    // marks
+    void add_mark(Settlement settlement) ANGELIA_REQUIRES(mutex_);
+    bool mark_due() const ANGELIA_REQUIRES(mutex_);
+    void write_if_due();
+    void arm();
+    void flush_on_executor();
+    void flush();
+    void write_marks(Batch& batch, Batch& again);
+    void marked(Batch batch);
+    void mark_refused(const Error& error);
+    void count_marks(const SettleBulk& bulk, const store::BulkResult& done);
+    void tell_availability(const Batch& batch);
+
+    void finish(const Settlement& settlement);
     void try_again(Batch again);
 
     Context& context_;
@@ -77,8 +97,12 @@ class Settler {
 
     mutable Mutex mutex_;
     Condition became_idle_;
-    std::deque<Settlement> queue_ ANGELIA_GUARDED_BY(mutex_);
-    bool writing_ ANGELIA_GUARDED_BY(mutex_) = false;
+    std::deque<Settlement> answers_ ANGELIA_GUARDED_BY(mutex_);  ///< to be stored
+    std::deque<Settlement> marks_ ANGELIA_GUARDED_BY(mutex_);    ///< answers stored
+    bool storing_ ANGELIA_GUARDED_BY(mutex_) = false;            ///< one thread stores answers
+    bool marking_ ANGELIA_GUARDED_BY(mutex_) = false;            ///< one thread writes marks
+    bool armed_ ANGELIA_GUARDED_BY(mutex_) = false;              ///< the delay runs
+    bool flush_wanted_ ANGELIA_GUARDED_BY(mutex_) = false;  ///< what waits is not to wait longer
     std::size_t retrying_ ANGELIA_GUARDED_BY(mutex_) = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <angelia/bson/validate.h>
 
+#include <algorithm>
+
 namespace angelia::messaging {
 namespace {
 
@@ -167,6 +169,87 @@ LockWrites lock_writes(const Context& context, const Settlement& s, std::int64_t
         w.remove = delete_of(std::move(filter));
     }
     return w;
+}
+
+void SettleBulk::add(Stage stage, const store::CollectionName& collection, store::UpdateOp op,
+                     bool counts) {
+    Op next;
+    next.op.kind = store::BulkOp::Kind::Update;
+    next.op.collection = collection;
+    next.op.update = std::move(op);
+    next.counts = counts;
+    stages_[stage].push_back(std::move(next));
+}
+
+void SettleBulk::add(Stage stage, const store::CollectionName& collection, store::DeleteOp op,
+                     bool counts) {
+    Op next;
+    next.op.kind = store::BulkOp::Kind::Delete;
+    next.op.collection = collection;
+    next.op.remove = std::move(op);
+    next.counts = counts;
+    stages_[stage].push_back(std::move(next));
+}
+
+void SettleBulk::add_answers(const Settlement& settlement, std::size_t owner) {
+    for (const auto& answer : settlement.answers) {
+        Op next;
+        next.op.collection = context_.main;
+        next.op.document = delivery::encode(answer);
+        stages_[Answers].push_back(std::move(next));
+        owners_.push_back(owner);
+    }
+}
+
+void SettleBulk::add_marks(const Settlement& settlement) {
+    auto message = message_writes(context_, settlement, now_);
+    for (auto& op : message.updates) add(Updates, context_.main, std::move(op), message.counts);
+    if (message.remove) add(Deletes, context_.main, std::move(*message.remove), message.counts);
+    auto lock = lock_writes(context_, settlement, now_);
+    if (lock.update) add(LockUpdates, context_.locks, std::move(*lock.update), false);
+    if (lock.remove) add(LockDeletes, context_.locks, std::move(*lock.remove), false);
+}
+
+std::vector<store::BulkOp> SettleBulk::take() {
+    std::vector<store::BulkOp> ops;
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+        for (auto& next : stages_[stage]) {
+            ops.push_back(std::move(next.op));
+            places_.push_back({static_cast<Stage>(stage), next.counts});
+        }
+        stages_[stage].clear();
+    }
+    return ops;
+}
+
+SettleBulk::Counts SettleBulk::count(const store::BulkResult& result) const {
+    Counts counts;
+    if (result.effective.size() == places_.size()) {
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            const auto [stage, counted] = places_[i];
+            if (counted && !result.effective[i]) ++counts.stale;
+            if (!result.effective[i]) continue;
+            counts.marks += stage == Updates ? 1 : 0;
+            counts.deleted += stage == Deletes ? 1 : 0;
+        }
+        return counts;
+    }
+    // Totals only. A message that is not ours any more has a lock that is not, either.
+    const auto of_stage = [&](Stage stage) {
+        return std::count_if(places_.begin(), places_.end(),
+                             [&](const Place& place) { return place.stage == stage; });
+    };
+    const auto pairs = [](std::int64_t wanted, std::int64_t done) {
+        return (std::max<std::int64_t>(0, wanted - done) + 1) / 2;
+    };
+    const auto unmarked = pairs(of_stage(Updates) + of_stage(LockUpdates), result.matched);
+    const auto undeleted = pairs(of_stage(Deletes) + of_stage(LockDeletes), result.deleted);
+    counts.marks = std::max<std::int64_t>(0, of_stage(Updates) - unmarked);
+    counts.deleted = std::max<std::int64_t>(0, of_stage(Deletes) - undeleted);
+    const auto counted = std::count_if(places_.begin(), places_.end(),
+                                       [](const Place& place) { return place.counts; });
+    counts.stale = std::min<std::int64_t>(counted, unmarked + undeleted);
+    return counts;
 }
 
 }  // namespace angelia::messaging

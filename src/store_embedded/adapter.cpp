@@ -154,10 +154,14 @@ Result<store::BulkResult> EmbeddedStore::bulk_write(std::vector<store::BulkOp> o
     };
     ANGELIA_TRY_ASSIGN(engine::WriteResult done, write(list, ops.size(), parsed, ordered, options));
     store::BulkResult result;
+    result.effective.resize(ops.size());
     for (std::size_t i = 0; i < done.outcomes.size(); ++i) {
         const auto& outcome = done.outcomes[i];
         if (outcome.error || outcome.skipped) continue;
         const Kind kind = ops[list.position(i)].kind;
+        result.effective[list.position(i)] =
+            kind == Kind::Update ? outcome.modified > 0 || !outcome.upserted_id.is_missing()
+                                 : outcome.matched > 0;
         if (kind == Kind::Insert) ++result.inserted;
         if (kind == Kind::Delete) result.deleted += outcome.matched;
         if (kind != Kind::Update) continue;

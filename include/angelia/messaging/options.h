@@ -59,6 +59,8 @@ struct Options {
     milliseconds default_ttl{30'000};
     milliseconds lease{30'000};  ///< at least once: how long a claim lasts without renewal (renewed
                                  ///< at a third), 200 ms to 12 h
+    milliseconds settle_delay{1};  ///< so long marks of handled messages wait for others, to be
+                                   ///< written together; 0 to 50 ms
     DeliveryMode delivery{DeliveryMode::AtLeastOnce};
     Compat compat{Compat::None};
     IndexSet indexes{IndexSet::Own};

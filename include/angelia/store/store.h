@@ -96,6 +96,9 @@ struct BulkOp {
 struct BulkResult {
     std::int64_t inserted = 0, matched = 0, modified = 0, deleted = 0, upserted = 0;
     std::vector<WriteError> errors;
+    /// Per operation, in order: did it insert, change or delete something? Empty where the adapter
+    /// cannot tell.
+    std::vector<bool> effective;
 };
 
 struct FindRequest {

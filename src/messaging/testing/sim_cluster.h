@@ -48,6 +48,8 @@ class SimCluster {
             node.lanes.push_back(std::make_shared<ManualExecutor>(scheduler));
         options.id = std::move(id);
         options.clock = &clock;
+        // Without time passing nothing would be marked; tests about the delay say so.
+        if (options.settle_delay == Options{}.settle_delay) options.settle_delay = milliseconds(0);
         options.executors = {node.lanes[0], node.lanes[1], node.lanes[2], node.lanes[3],
                              node.lanes[4]};
         options.log = [&node](LogLevel, std::string_view text) { node.log.emplace_back(text); };

@@ -362,10 +362,12 @@ Result<BulkResult> SimulatedStore::bulk_write(std::vector<BulkOp> ops, bool orde
     return call<BulkResult>(
         "bulk_write", first, ops.size(), [&](SimulatedServer::State& server) -> Result<BulkResult> {
             BulkResult result;
-            const auto run = [&](const BulkOp& op) -> Result<void> {
+            result.effective.resize(ops.size());
+            const auto run = [&](const BulkOp& op) -> Result<bool> {
                 if (op.kind == BulkOp::Kind::Insert) {
                     ANGELIA_TRY(server.insert(op.collection, op.document));
                     ++result.inserted;
+                    return true;
                 } else if (op.kind == BulkOp::Kind::Update) {
                     ANGELIA_TRY_ASSIGN(const SimulatedUpdate parsed, parse(op.update));
                     ANGELIA_TRY_ASSIGN(const SimulatedWrite done,
@@ -374,17 +376,23 @@ Result<BulkResult> SimulatedStore::bulk_write(std::vector<BulkOp> ops, bool orde
                     result.matched += done.matched;
                     result.modified += done.modified;
                     result.upserted += done.upserted_id.is_missing() ? 0 : 1;
+                    return done.modified > 0 || !done.upserted_id.is_missing();
                 } else {
                     ANGELIA_TRY_ASSIGN(const query::Matcher filter,
                                        query::Matcher::parse(op.remove.filter));
                     ANGELIA_TRY_ASSIGN(const SimulatedWrite done,
                                        server.remove(op.collection, filter, op.remove.multi));
                     result.deleted += done.matched;
+                    return done.matched > 0;
                 }
-                return {};
             };
             for (std::size_t i = 0; i < ops.size(); ++i) {
-                if (!note(result.errors, i, ordered, [&] { return run(ops[i]); })) break;
+                const bool go_on = note(result.errors, i, ordered, [&]() -> Result<void> {
+                    ANGELIA_TRY_ASSIGN(const bool effective, run(ops[i]));
+                    result.effective[i] = effective;
+                    return {};
+                });
+                if (!go_on) break;
             }
             return result;
         });
