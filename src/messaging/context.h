@@ -86,6 +86,11 @@ class Context {
         return {
             .acknowledge = store::Acknowledge::Majority, .timeout = timeout, .session = nullptr};
     }
+    static store::CallOptions repeatable() {
+        auto options = majority();
+        options.repeatable = true;
+        return options;
+    }
 
   private:
     static constexpr std::size_t kTopicsCountedMax = 1000;

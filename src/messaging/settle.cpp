@@ -182,7 +182,7 @@ void Settler::store(Batch& batch, Batch& riders, Batch& again) {
     SettleBulk bulk(context_, context_.server_millis());
     for (std::size_t i = 0; i < batch.size(); ++i) bulk.add_answers(batch[i], i);
     for (const auto& rider : riders) bulk.add_marks(rider);
-    auto done = context_.store.bulk_write(bulk.take(), false, Context::majority());
+    auto done = context_.store.bulk_write(bulk.take(), false, Context::repeatable());
     if (!done) {
         context_.metrics.add(Counter::settle_errors);
         context_.log(LogLevel::Warning, "answers could not be stored: " + done.error().to_string());
@@ -218,7 +218,7 @@ void Settler::write_marks(Batch& batch, Batch& again) {
     for (const auto& s : batch) bulk.add_marks(s);
     auto ops = bulk.take();
     if (ops.empty()) return;
-    auto done = context_.store.bulk_write(std::move(ops), false, Context::majority());
+    auto done = context_.store.bulk_write(std::move(ops), false, Context::repeatable());
     if (!done) {
         // Conditional writes, all of them: what was written before the error is not changed by a
         // second try.

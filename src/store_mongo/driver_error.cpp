@@ -101,6 +101,11 @@ Error from_driver(const bson_error_t& error, const bson_t* reply) {
     return out;
 }
 
+bool leaves_open(const Error& error) {
+    return is_retriable(error.code) || error.code == ErrorCode::ProtocolError ||
+           error.has_label("RetryableWriteError");
+}
+
 std::vector<WriteError> write_errors(bson::DocumentView reply) {
     std::vector<WriteError> out;
     const auto errors = reply["writeErrors"].get_array();

@@ -15,6 +15,9 @@ Error from_driver(const bson_error_t& error, const bson_t* reply = nullptr);
 /// The error of a reply document with ok: 0, or of an element of writeErrors.
 Error from_server(bson::DocumentView reply);
 
+/// It is unknown whether a write took effect, or another try may help.
+bool leaves_open(const Error& error);
+
 /// `writeErrors` of a bulk's reply.
 std::vector<WriteError> write_errors(bson::DocumentView reply);
 /// The first of `writeConcernErrors` of a bulk's reply, if any.

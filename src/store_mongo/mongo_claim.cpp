@@ -1,5 +1,7 @@
-// claim() on MongoDB: one unordered bulk wins locks, one unordered bulk changes the documents whose
-// lock was won. Why so, and what a crash in between leaves: docs/decisions/0010-claim.md.
+// claim() on MongoDB: locks are won first, then the documents whose lock was won are changed. Where
+// the server has bulkWrite, both in one command; else, and for what that left undone, one unordered
+// bulk each. Why so, and what a crash in between leaves: docs/decisions/0010-claim.md.
+#include "store_mongo/driver_error.h"
 #include "store_mongo/mongo_store.h"
 
 #include <angelia/bson/builder.h>
@@ -120,38 +122,122 @@ Result<ClaimResult> give_back_and_fail(mongoc_client_t* client, const ClaimReque
 
 }  // namespace
 
-Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request,
+namespace {
+
+/// What is known of each candidate on the way through run_claim().
+struct ClaimProgress {
+    enum class Lock : std::uint8_t { Untried, Won, Lost };
+    std::vector<Lock> locks;
+    std::vector<bool> updated;  ///< the update ran, with an outcome
+
+    std::vector<std::size_t> with(Lock lock) const {
+        std::vector<std::size_t> out;
+        for (std::size_t i = 0; i < locks.size(); ++i) {
+            if (locks[i] == lock) out.push_back(i);
+        }
+        return out;
+    }
+};
+using LockState = ClaimProgress::Lock;
+
+/// Nearly always nobody else wants the same messages, and all locks and all updates succeed: one
+/// ordered command then, which ends at the first lock of somebody else. What it left undone goes
+/// the long way. An error that leaves open what took effect makes our own locks ones to take over.
+Result<void> claim_in_one_command(mongoc_client_t* client, Learned& learned, ClaimRequest& request,
+                                  const CallOptions& options, ClaimProgress& progress,
+                                  ClaimResult& result) {
+    constexpr int kLongWayAfterLoss = 16;
+    if (learned.claims_contended.load() > 0) {
+        --learned.claims_contended;
+        return {};
+    }
+    const std::size_t n = request.candidates.size();
+    std::vector<BulkOp> ops;
+    for (const auto& c : request.candidates) {
+        ops.push_back(lock_operation(c));
+        ops.back().collection = request.locks;
+    }
+    for (const auto& c : request.candidates) {
+        ops.push_back(update_operation(c));
+        ops.back().collection = request.documents;
+    }
+    std::vector<const BulkOp*> pointers;
+    for (const auto& op : ops) pointers.push_back(&op);
+    auto done = run_bulk_command(client, learned, pointers, true, options);
+    if (!done) return {};
+    if (!*done) {
+        if (!leaves_open(done->error())) return done->error();
+        for (auto& c : request.candidates) {
+            if (!c.take_over) c.take_over = c.lock.copy();
+        }
+        return {};
+    }
+    BulkResult& bulk = **done;
+    const std::size_t ended = bulk.errors.empty() ? 2 * n : bulk.errors.front().index;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (i < ended) progress.locks[i] = LockState::Won;
+        if (n + i >= ended) continue;
+        progress.updated[i] = true;
+        result.entries[i].outcome = bulk.effective[n + i] ? Outcome::Claimed : Outcome::Changed;
+    }
+    if (bulk.errors.empty()) return {};
+    Error& error = bulk.errors.front().error;
+    if (ended >= n) {
+        progress.updated[ended - n] = true;
+        result.entries[ended - n].outcome = Outcome::Changed;
+        result.entries[ended - n].error = std::move(error);
+        return {};
+    }
+    learned.claims_contended = kLongWayAfterLoss;
+    progress.locks[ended] = LockState::Lost;
+    if (error.code != ErrorCode::DuplicateKey) result.entries[ended].error = std::move(error);
+    return {};
+}
+
+/// Locks of those that have not tried yet. A duplicate key means that somebody else holds it.
+Result<void> claim_locks(mongoc_client_t* client, const ClaimRequest& request,
+                         const CallOptions& options, ClaimProgress& progress, ClaimResult& result) {
+    const auto untried = progress.with(LockState::Untried);
+    ANGELIA_TRY_ASSIGN(BulkResult locked,
+                       run_for(client, request.locks, request, untried, lock_operation, options));
+    for (const std::size_t i : untried) progress.locks[i] = LockState::Won;
+    for (auto& error : locked.errors) {
+        if (error.index >= untried.size()) continue;
+        const std::size_t i = untried[error.index];
+        progress.locks[i] = LockState::Lost;
+        if (error.error.code != ErrorCode::DuplicateKey)
+            result.entries[i].error = std::move(error.error);
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<ClaimResult> run_claim(mongoc_client_t* client, Learned& learned, ClaimRequest& request,
                               const CallOptions& options) {
     ClaimResult result;
     result.entries.resize(request.candidates.size());
-    std::vector<std::size_t> all(request.candidates.size());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-
-    // Locks. A duplicate key means that somebody else holds it.
-    ANGELIA_TRY_ASSIGN(BulkResult locked,
-                       run_for(client, request.locks, request, all, lock_operation, options));
-    std::vector<bool> lost(request.candidates.size());
-    for (auto& error : locked.errors) {
-        if (error.index >= lost.size()) continue;
-        lost[error.index] = true;
-        if (error.error.code != ErrorCode::DuplicateKey)
-            result.entries[error.index].error = std::move(error.error);
-    }
-    std::vector<std::size_t> won;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(won),
-                 [&](std::size_t i) { return !lost[i]; });
+    ClaimProgress progress;
+    progress.locks.resize(request.candidates.size(), LockState::Untried);
+    progress.updated.resize(request.candidates.size());
+    ANGELIA_TRY(claim_in_one_command(client, learned, request, options, progress, result));
+    ANGELIA_TRY(claim_locks(client, request, options, progress, result));
+    const std::vector<std::size_t> won = progress.with(LockState::Won);
     if (won.empty()) return result;
 
     // Documents. Where $set gives no values to tell a changed document by, the update runs alone.
     std::vector<std::size_t> together, changed;
     for (const std::size_t i : won) {
-        if (set_values(request.candidates[i])) {
+        if (!progress.updated[i] && set_values(request.candidates[i])) {
             together.push_back(i);
             continue;
         }
-        auto updated = run_for(client, request.documents, request, {i}, update_operation, options);
-        if (!updated) return give_back_and_fail(client, request, won, options, updated.error());
-        note_update(result.entries[i], updated->modified > 0, *updated, 0);
+        if (!progress.updated[i]) {
+            auto updated =
+                run_for(client, request.documents, request, {i}, update_operation, options);
+            if (!updated) return give_back_and_fail(client, request, won, options, updated.error());
+            note_update(result.entries[i], updated->modified > 0, *updated, 0);
+        }
         if (result.entries[i].outcome == Outcome::Changed) changed.push_back(i);
     }
     auto updated = run_for(client, request.documents, request, together, update_operation, options);
@@ -165,8 +251,8 @@ Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request,
         for (std::size_t k = 0; k < won.size(); ++k) {
             auto& entry = result.entries[won[k]];
             const Candidate& c = request.candidates[won[k]];
-            const bool in_doubt =
-                !all_changed && set_values(c) && entry.outcome == Outcome::Claimed;
+            const bool in_doubt = !all_changed && !progress.updated[won[k]] && set_values(c) &&
+                                  entry.outcome == Outcome::Claimed;
             if (in_doubt && !(documents[k] && shows_update(*documents[k], c)))
                 entry.outcome = Outcome::Changed;
             if (entry.outcome == Outcome::Claimed && request.return_documents)

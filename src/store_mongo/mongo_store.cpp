@@ -120,8 +120,9 @@ Result<std::int64_t> MongoStore::count(const CollectionName& name, bson::Documen
 }
 
 Result<ClaimResult> MongoStore::claim(ClaimRequest request, const CallOptions& options) {
-    return with_client<ClaimResult>(
-        options, [&](mongoc_client_t* client) { return run_claim(client, request, options); });
+    return with_client<ClaimResult>(options, [&](mongoc_client_t* client) {
+        return run_claim(client, *learned_, request, options);
+    });
 }
 
 Result<void> MongoStore::ensure_indexes(const CollectionName& name,

@@ -16,7 +16,10 @@ class WatchLoop;
 
 /// What trying has taught about the server; shared by the adapter and its watches. Threads: safe.
 struct Learned {
-    std::atomic<bool> start_after{true};  ///< until a server refuses it
+    std::atomic<bool> start_after{true};   ///< until a server refuses it
+    std::atomic<bool> bulk_command{true};  ///< bulkWrite: until a server refuses it
+    /// Claims that go the long way before one command is tried again: somebody else wants the same.
+    std::atomic<int> claims_contended{0};
 };
 
 /// How much longer than the server may wait the reply to a getMore may take; then the connection is
@@ -109,7 +112,12 @@ Result<BulkResult> run_bulk(mongoc_client_t* client, const CollectionName& name,
                             std::span<const BulkOp* const> ops, bool ordered,
                             const CallOptions& options,
                             std::vector<std::pair<std::size_t, bson::Value>>* upserted = nullptr);
-Result<ClaimResult> run_claim(mongoc_client_t* client, ClaimRequest& request,
+/// All of `ops` in one command, which the driver does not repeat. Nothing where the server does not
+/// have it or they are too many for one.
+std::optional<Result<BulkResult>> run_bulk_command(mongoc_client_t* client, Learned& learned,
+                                                   std::span<const BulkOp* const> ops, bool ordered,
+                                                   const CallOptions& options);
+Result<ClaimResult> run_claim(mongoc_client_t* client, Learned& learned, ClaimRequest& request,
                               const CallOptions& options);
 Result<Capabilities> probe_capabilities(mongoc_client_t* client, const std::string& database,
                                         Learned& learned);

@@ -188,6 +188,10 @@ Result<BulkResult> MongoStore::bulk_write(std::vector<BulkOp> ops, bool ordered,
         part.positions.push_back(i);
     }
     return with_client<BulkResult>(options, [&](mongoc_client_t* client) -> Result<BulkResult> {
+        if (options.repeatable && ops.size() > 1) {
+            auto done = run_bulk_command(client, *learned_, pointers(ops), ordered, options);
+            if (done && (*done || !leaves_open(done->error()))) return *std::move(done);
+        }
         BulkResult total;
         for (const Part& part : parts) {
             ANGELIA_TRY_ASSIGN(BulkResult done,

@@ -45,6 +45,9 @@ struct CallOptions {
     Acknowledge acknowledge = Acknowledge::Default;
     milliseconds timeout{30'000};
     Session* session = nullptr;  ///< not owned
+    /// The caller sends the same writes again when an error leaves open whether they took effect,
+    /// and twice does no harm: an adapter may use what is not repeated by itself.
+    bool repeatable = false;
 };
 
 /// One failed write of a batch.
