@@ -64,14 +64,28 @@ std::optional<bson::Document> take_over_filter(bson::DocumentView lock, std::int
 
 void Claims::wake() {
     // Nothing to claim: a thread would be woken for nothing. Whoever adds a candidate wakes again.
-    if (intake_.candidate_count() == 0 || posted_.exchange(true)) return;
+    const std::size_t count = intake_.candidate_count();
+    if (count == 0 || posted_.exchange(true)) return;
+    if (count <= kFew && hooks_.on_handler([this] { pump(); })) return;
     context_.post(context_.run.lane, [this] { pump(); });
 }
 
 void Claims::pump() {
     posted_ = false;
-    if (!claim_some()) return;
-    wake();
+    {
+        MutexLock lock(mutex_);
+        again_ = claiming_;
+        if (claiming_) return;  // whoever claims goes on
+        claiming_ = true;
+    }
+    bool more = claim_some();
+    {
+        MutexLock lock(mutex_);
+        claiming_ = false;
+        more = more || again_;
+        again_ = false;
+    }
+    if (more) wake();
 }
 
 /// True when there is more to do at once.
@@ -82,7 +96,7 @@ bool Claims::claim_some() {
     auto works = intake_.take_candidates(room);
     if (works.empty()) return false;
     send(std::move(works), nullptr);
-    claimed_();
+    hooks_.claimed();
     return intake_.candidate_count() != 0;
 }
 
@@ -110,7 +124,7 @@ void Claims::send(std::vector<WorkPtr> works,
                      "messages could not be claimed: " +
                          (result ? std::string("incomplete answer") : result.error().to_string()));
         for (const auto& work : works) intake_.forget(work->id());
-        poll_(false);
+        hooks_.poll(false);
         return;
     }
     std::vector<WorkPtr> won, locked;
@@ -163,7 +177,7 @@ void Claims::try_take_over(std::vector<WorkPtr> locked) {
     if (!locks) {
         context_.metrics.add(Counter::claim_errors);
         for (const auto& work : locked) intake_.forget(work->id());
-        poll_(false);
+        hooks_.poll(false);
         return;
     }
     const auto now = context_.server_millis();

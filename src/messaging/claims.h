@@ -1,4 +1,5 @@
-// Becomes the one that handles an exclusive message: batches of conditional writes on the lane.
+// Becomes the one that handles an exclusive message: batches of conditional writes on the lane, or,
+// of a few messages, on the handler thread that will run them, which saves a hand-over.
 #pragma once
 
 #include "messaging/intake.h"
@@ -26,11 +27,13 @@ class Claims {
   public:
     Claims(Context& context, Intake& intake, Leases& leases)
         : context_(context), intake_(intake), leases_(leases) {}
-    /// `poll`: look at the collection; `claimed`: after each round of claims.
-    void set_hooks(std::function<void(bool soon)> poll, std::function<void()> claimed) {
-        poll_ = std::move(poll);
-        claimed_ = std::move(claimed);
-    }
+    struct Hooks {
+        std::function<void(bool soon)> poll;  ///< look at the collection
+        std::function<void()> claimed;        ///< after each round of claims
+        /// Runs the claim on a free handler thread, which then runs what was won; false: none.
+        std::function<bool(std::function<void()> claim)> on_handler;
+    };
+    void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
     /// There are candidates, or there is room again.
     void wake();
@@ -50,12 +53,14 @@ class Claims {
     Context& context_;
     Intake& intake_;
     Leases& leases_;
-    std::function<void(bool)> poll_;
-    std::function<void()> claimed_;
+    Hooks hooks_;
     std::atomic<bool> posted_{false};
 
     static constexpr std::size_t kLostMax = 10'000;
+    static constexpr std::size_t kFew = 4;  ///< more are claimed by the lane, beside the handlers
     Mutex mutex_;
+    bool claiming_ ANGELIA_GUARDED_BY(mutex_) = false;  ///< one claim at a time
+    bool again_ ANGELIA_GUARDED_BY(mutex_) = false;     ///< asked for meanwhile
     std::unordered_map<bson::ObjectId, std::int64_t> lost_
         ANGELIA_GUARDED_BY(mutex_);  // id: server time of the lock's end
     std::deque<bson::ObjectId> lost_order_ ANGELIA_GUARDED_BY(mutex_);

@@ -39,7 +39,11 @@ void Node::wire() {
                        .poll = poll,
                        .retry_in = [this](milliseconds delay) { polls.request_in(delay); }});
     runner.set_poll_hook(poll);
-    claims.set_hooks(poll, [this] { polls.next_batch_if_low(); });
+    claims.set_hooks(
+        {.poll = poll,
+         .claimed = [this] { polls.next_batch_if_low(); },
+         .on_handler =
+             [this](std::function<void()> claim) { return runner.run_behind(std::move(claim)); }});
     streams.set_hooks({.poll =
                            [this](bool soon) {
                                polls.request(soon);

@@ -14,11 +14,29 @@ void Runner::wake() {
         // Tasks that already run will see the new work; more of them only as long as threads are
         // free.
         const std::size_t may = context_.threads > tasks_ ? context_.threads - tasks_ : 0;
-        start = std::min(wanted, may);
+        start = std::min(wanted - std::min(wanted, claiming_), may);
         tasks_ += start;
     }
     for (std::size_t i = 0; i < start; ++i)
         context_.post(context_.run.handlers, [this] { run_some(); });
+}
+
+bool Runner::run_behind(std::function<void()> claim) {
+    {
+        MutexLock lock(mutex_);
+        if (tasks_ >= context_.threads) return false;
+        ++tasks_;
+        ++claiming_;
+    }
+    context_.post(context_.run.handlers, [this, first = std::move(claim)] {
+        first();
+        {
+            MutexLock lock(mutex_);
+            --claiming_;
+        }
+        run_some();
+    });
+    return true;
 }
 
 void Runner::run_some() {

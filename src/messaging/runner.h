@@ -19,6 +19,8 @@ class Runner {
 
     /// There is work: makes sure that enough handler tasks run.
     void wake();
+    /// On a free handler thread: `claim`, then what is ready by then. False: no thread is free.
+    bool run_behind(std::function<void()> claim);
     std::size_t running_count() const;
     /// Waits until no handler runs; false when `deadline` passed first.
     bool wait_idle(std::chrono::steady_clock::time_point deadline);
@@ -41,7 +43,8 @@ class Runner {
 
     mutable Mutex mutex_;
     Condition idle_;
-    std::size_t tasks_ ANGELIA_GUARDED_BY(mutex_) = 0;  // posted or running
+    std::size_t tasks_ ANGELIA_GUARDED_BY(mutex_) = 0;     // posted or running
+    std::size_t claiming_ ANGELIA_GUARDED_BY(mutex_) = 0;  // of them: will look for work soon
 };
 
 }  // namespace angelia::messaging
