@@ -49,8 +49,11 @@ class EventCache {
     };
     struct Hash {
         std::size_t operator()(const Key& key) const noexcept {
-            return static_cast<std::size_t>((key.time * 0x9E3779B97F4A7C15ull) ^
-                                            (key.sub_and_shape * 0xC2B2AE3D27D4EB4Full));
+            // The table takes the remainder: times that differ by whole seconds only must not meet.
+            std::uint64_t h =
+                key.time * 0x9E3779B97F4A7C15ull ^ key.sub_and_shape * 0xC2B2AE3D27D4EB4Full;
+            h ^= h >> 32;
+            return static_cast<std::size_t>(h * 0x9E3779B97F4A7C15ull ^ (h >> 29));
         }
     };
     void keep(const Key& key, std::shared_ptr<const bson::Document> event) ANGELIA_EXCLUDES(mutex_);
