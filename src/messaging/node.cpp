@@ -286,8 +286,7 @@ Result<std::vector<bson::ObjectId>> Node::publish(std::vector<Message> messages,
     std::vector<bson::DocumentView> views;
     views.reserve(documents.size());
     for (const auto& d : documents) views.push_back(d.view());
-    ANGELIA_TRY_ASSIGN(const auto stored,
-                       context.store.insert(context.main, views, false, Context::majority()));
+    ANGELIA_TRY_ASSIGN(const auto stored, publishes.insert(views));
     context.metrics.add(Counter::published, stored.inserted);
     // Behind the messages: a server that cannot be reached is waited for once.
     if (new_node) ensure_publisher_indexes();

@@ -8,6 +8,7 @@
 #include "messaging/leases.h"
 #include "messaging/participants.h"
 #include "messaging/polls.h"
+#include "messaging/publishes.h"
 #include "messaging/pull.h"
 #include "messaging/registry.h"
 #include "messaging/runner.h"
@@ -54,6 +55,7 @@ class Node : public std::enable_shared_from_this<Node> {
     Streams streams{context, registry, intake, claims};
     Participants participants{context};
     Pull pull{context, registry};
+    Publishes publishes{context};
 
   private:
     enum class State : std::uint8_t { New, Starting, Running, Stopping, Stopped };
