@@ -32,6 +32,28 @@ TEST(Messaging, BroadcastReachesEveryListenerOnceAndIsMarked) {
     EXPECT_EQ(stored[0]["processed_by"].get_array()->count(), 2u);
 }
 
+TEST(Messaging, MarksWaitAMomentAndAnswersDoNot) {
+    SimCluster cluster;
+    auto& sender = cluster.start("sender", {.settle_delay = 5ms});
+    auto& node = cluster.start("a", {.settle_delay = 20ms});
+    ASSERT_TRUE(node.bus->listen("ask", [](const Message&) { return answer("ok"); }));
+    cluster.pass(1s);
+    int answers = 0;
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(sender.bus->request_async({.topic = "ask", .exclusive = true}, 5s,
+                                              [&](const Message&) { ++answers; }, {}));
+    }
+    cluster.settle();
+    EXPECT_EQ(answers, 3);
+    EXPECT_EQ(cluster.documents("msg", bson::make("topic", "ask", "leased_by", "a")).size(), 3u);
+    EXPECT_EQ(cluster.count("msg_lck"), 3u);
+    cluster.pass(20ms);
+    EXPECT_EQ(cluster.documents("msg", bson::make("leased_by", "a")).size(), 0u);
+    EXPECT_EQ(cluster.documents("msg", bson::make("processed_by", "sender")).size(), 3u);
+    EXPECT_EQ(cluster.count("msg_lck"), 0u);
+    EXPECT_EQ(counter(node, "stale_outcomes"), 0);
+}
+
 TEST(Messaging, ExclusiveMessageIsHandledByOneNodeAndLeavesNothing) {
     SimCluster cluster;
     auto& sender = cluster.start("sender");

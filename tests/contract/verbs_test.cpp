@@ -269,6 +269,26 @@ TEST_P(StoreContract, OrderedBulkStopsUnorderedGoesOn) {
     }
 }
 
+TEST_P(StoreContract, RepeatableBulkTellsWhatTookEffect) {
+    const auto a = collection("a"), b = collection("b");
+    put(a, {R"({"_id": 1, "n": 1})", R"({"_id": 2})"});
+    std::vector<BulkOp> ops;
+    ops.push_back(insertion(a, R"({"_id": 1})"));
+    ops.push_back(updating(a, change(R"({"_id": 1})", R"({"$set": {"n": 1}})")));
+    ops.push_back(updating(a, change(R"({"_id": 1})", R"({"$set": {"n": 2}})")));
+    ops.push_back(deleting(a, removal(R"({"_id": 9})")));
+    ops.push_back(deleting(a, removal(R"({"_id": 2})")));
+    ops.push_back(updating(b, change(R"({"_id": 3})", R"({"$set": {"up": true}})", false, true)));
+    store::CallOptions options;
+    options.repeatable = true;
+    const auto done = store_.bulk_write(std::move(ops), false, options);
+    ASSERT_TRUE(done) << done.error().to_string();
+    EXPECT_EQ(text(done->errors), "0 DuplicateKey");
+    EXPECT_EQ(done->effective, (std::vector<bool>{false, false, true, false, true, true}));
+    EXPECT_EQ(content(a), "{\"_id\":1,\"n\":2}\n");
+    EXPECT_EQ(content(b), "{\"_id\":3,\"up\":true}\n");
+}
+
 TEST_P(StoreContract, FindAndModifyReturnsTheImageAskedFor) {
     const auto c = collection();
     put(c, {R"({"_id": 1, "n": 5})", R"({"_id": 2, "n": 3})"});

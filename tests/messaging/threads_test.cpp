@@ -74,6 +74,36 @@ TEST(MessagingThreads, ExampleOfTheReadme) {
     EXPECT_EQ((*reply->map_value)["userId"].as_string(), "4711");
 }
 
+TEST(MessagingThreads, PublishersThatMeetEachLearnTheirOwnOutcome) {
+    const auto store = memory_store();
+    auto bus = started(store);
+    Message taken{.topic = "crowd"};
+    taken.id = bson::ObjectId::generate();
+    const auto id = taken.id;
+    bus->publish(std::move(taken)).value_or_throw();
+    constexpr int kThreads = 8, kRounds = 100;
+    std::atomic<int> stored{0}, refused{0};
+    std::vector<std::thread> crew;
+    for (int t = 0; t < kThreads; ++t) {
+        crew.emplace_back([&] {
+            for (int i = 0; i < kRounds; ++i) {
+                stored += bus->publish({.topic = "crowd"}) ? 1 : 0;
+                Message again{.topic = "crowd"};
+                again.id = id;
+                const auto twice = bus->publish(std::move(again));
+                refused += !twice && twice.error().code == ErrorCode::DuplicateKey ? 1 : 0;
+            }
+        });
+    }
+    for (auto& thread : crew) thread.join();
+    EXPECT_EQ(stored, kThreads * kRounds);
+    EXPECT_EQ(refused, kThreads * kRounds);
+    EXPECT_EQ(store::Store(store)
+                  .count({store.database(), bus->collection_name()}, bson::make("topic", "crowd"))
+                  .value_or_throw(),
+              kThreads * kRounds + 1);
+}
+
 TEST(MessagingThreads, NestedRequestsWorkWithOneWorkerEach) {
     const auto store = memory_store();
     auto client = started(store), a = started(store, {.threads = 1}),
