@@ -84,8 +84,17 @@ void Claims::pump() {
         claiming_ = false;
         more = more || again_;
         again_ = false;
+        idle_.notify_all();
     }
     if (more) wake();
+}
+
+bool Claims::wait_idle(std::chrono::steady_clock::time_point deadline) {
+    MutexLock lock(mutex_);
+    while (claiming_) {
+        if (!idle_.wait_until(mutex_, deadline)) return !claiming_;
+    }
+    return true;
 }
 
 /// True when there is more to do at once.

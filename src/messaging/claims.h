@@ -38,6 +38,9 @@ class Claims {
     /// There are candidates, or there is room again.
     void wake();
 
+    /// Waits until no claim is under way; false when `deadline` passed first.
+    bool wait_idle(std::chrono::steady_clock::time_point deadline);
+
     /// Ids that somebody else had when we tried, and until when at most: when their lock goes after
     /// that, they are free.
     bool was_lost_and_is_over(const bson::ObjectId& id);
@@ -59,6 +62,7 @@ class Claims {
     static constexpr std::size_t kLostMax = 10'000;
     static constexpr std::size_t kFew = 4;  ///< more are claimed by the lane, beside the handlers
     Mutex mutex_;
+    Condition idle_;
     bool claiming_ ANGELIA_GUARDED_BY(mutex_) = false;  ///< one claim at a time
     bool again_ ANGELIA_GUARDED_BY(mutex_) = false;     ///< asked for meanwhile
     std::unordered_map<bson::ObjectId, std::int64_t> lost_

@@ -362,7 +362,7 @@ Result<void> Node::stop(milliseconds timeout) {
     bool finished = true;
     if (own) {
         // 2: running handlers finish; their leases are renewed meanwhile.
-        finished = runner.wait_idle(deadline);
+        finished = claims.wait_idle(deadline) && runner.wait_idle(deadline);
         release_what_waits();  // what a claim under way has won
         // 3: outcomes are written.
         if (!settler.wait_idle(deadline))
