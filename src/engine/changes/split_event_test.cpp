@@ -113,6 +113,30 @@ TEST(SplitEvent, MayBeResumedBetweenItsFragments) {
     EXPECT_EQ(text_of(*world.watch("d.c", behind, kSplit)), "insert d.c 2");
 }
 
+TEST(SplitEvent, StandsInItsGroup) {
+    World world;
+    const auto stream = world.watch("d.c", kImages, kSplit);
+    world.feed.durable = false;
+    world.feed.insert("d.c", 1);
+    world.feed.same_commit = true;
+    world.feed.write(OpKind::Command, "d.other", {}, bson::make("create", "other"));
+    large_update(world, 1);
+    world.feed.insert("d.c", 2);
+    world.oplog.advance();
+    EXPECT_EQ(poll(*stream, 1).events.size(), 1u);
+    const auto inside = poll(*stream, 1);
+    EXPECT_EQ(inside.resume_token.bytes(), token_of(inside.events.at(0).view()).bytes());
+    const auto rest = poll(*stream);
+    ASSERT_EQ(rest.events.size(), 2u);
+    EXPECT_EQ(bson::to_json(rest.events[0]["splitEvent"]), R"({"fragment":2,"of":2})");
+    EXPECT_EQ(test::line_of(rest.events[1].view()), "insert d.c 2");
+    const auto resume = bson::to_json(options_from("resumeAfter", inside.resume_token));
+    const auto again = poll(*world.watch("d.c", resume, kSplit));
+    ASSERT_EQ(again.events.size(), 2u);
+    EXPECT_TRUE(again.events[0].view().identical(rest.events[0]));
+    EXPECT_TRUE(again.events[1].view().identical(rest.events[1]));
+}
+
 TEST(SplitEvent, InTheMiddleNeedsTheSameSplit) {
     World world;
     const auto stream = world.watch("d.c", kImages, kSplit);
