@@ -33,6 +33,7 @@ EngineImpl::EngineImpl(EngineOptions options)
       timers_({"engine-timers", kTimerTasksMax}),
       upkeep_({"engine-upkeep", 0}),
       workers_({"engine-work", worker_count(), kWorkerTasksMax, milliseconds{10'000}}),
+      resumed_({"engine-resume", worker_count(), 0, milliseconds{10'000}}),
       ttl_interval_ms_(core_.options.ttl_interval.count()) {}
 
 EngineImpl::~EngineImpl() { (void)close(); }
@@ -48,7 +49,8 @@ Result<void> EngineImpl::start() {
     ANGELIA_TRY(timers_.start());
     ANGELIA_TRY(upkeep_.start());
     ANGELIA_TRY(workers_.start());
-    core_.intents.start(workers_);
+    ANGELIA_TRY(resumed_.start());
+    core_.intents.start(resumed_);
     sessions_.set_on_end([this](const RetryKey& key) { cursors_.kill_transaction(key); });
     started_ = true;
     schedule_upkeep();
@@ -73,6 +75,7 @@ Result<void> EngineImpl::close() {
         upkeep_.stop(StopMode::Drop);
         timers_.stop(StopMode::Drop);
         workers_.stop(StopMode::Drain);
+        resumed_.stop(StopMode::Drain);
     }
     return core_.storage->close();
 }

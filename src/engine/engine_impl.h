@@ -141,6 +141,9 @@ class EngineImpl final : public Engine {
     SerialExecutor upkeep_;  ///< TTL passes and sweeps: a lane of their own, so that no long
                              ///< command keeps them waiting
     ThreadPool workers_;
+    /// Parked writes whose turn has come. Never full: it is posted to under the apply mutex, and
+    /// what waits for a transaction is bounded (intents.h).
+    ThreadPool resumed_;
     std::mutex close_mutex_;
     bool closed_ = false;   // guarded by close_mutex_
     bool started_ = false;  // constant after start()

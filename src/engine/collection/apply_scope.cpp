@@ -168,9 +168,10 @@ Result<void> ApplyScope::touch_unique(const Index& index, std::string_view encod
 }
 
 void ApplyScope::put_record(const CollectionPtr& collection, storage::RecordId record,
-                            std::string_view document) {
+                            std::string_view document, bool fresh) {
     const auto key = storage::record_key(collection->id, record);
-    will_live(std::shared_ptr<GapCache>(collection->live, &collection->live->record_gaps), key);
+    if (fresh)
+        will_live(std::shared_ptr<GapCache>(collection->live, &collection->live->record_gaps), key);
     section_->put(storage::Family::Records, key, storage::record_value(stamp(), document));
 }
 

@@ -54,7 +54,7 @@ class ApplyScope final : public WriteScope {
     /// The first of `count` ids in a row.
     storage::RecordId allocate_records(const CollectionPtr& collection, std::uint64_t count);
     void put_record(const CollectionPtr& collection, storage::RecordId record,
-                    std::string_view document) override;
+                    std::string_view document, bool fresh) override;
     void erase_record(const CollectionPtr& collection, storage::RecordId record) override;
     void put_index_entry(const Index& index, std::string_view encoded,
                          storage::RecordId record) override;

@@ -131,7 +131,7 @@ Result<void> insert_record(WriteScope& scope, const Namespace& ns, bson::Documen
                 check_unique(scope, *collection, *collection->indexes[i], document, key, 0));
 
     const auto record = scope.allocate_record(collection);
-    scope.put_record(collection, record, document.bytes());
+    scope.put_record(collection, record, document.bytes(), true);
     for (std::size_t i = 0; i < all.size(); ++i) {
         for (const auto& key : all[i].keys)
             scope.put_index_entry(*collection->indexes[i], key, record);
@@ -171,7 +171,7 @@ Result<void> replace_record(WriteScope& scope, const Namespace& ns, storage::Rec
         for (const auto& key : added) scope.put_index_entry(index, key, record);
         if (new_keys.multikey && !index.multikey) scope.mark_multikey(collection, i);
     }
-    scope.put_record(collection, record, after.bytes());
+    scope.put_record(collection, record, after.bytes(), false);
     scope.count(collection, 0,
                 static_cast<std::int64_t>(after.size_bytes()) -
                     static_cast<std::int64_t>(before.size_bytes()));

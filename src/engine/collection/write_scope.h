@@ -46,8 +46,9 @@ class WriteScope {
 
     // -- changes
     virtual storage::RecordId allocate_record(const CollectionPtr& collection) = 0;
+    /// `fresh`: the record is new, not changed.
     virtual void put_record(const CollectionPtr& collection, storage::RecordId record,
-                            std::string_view document) = 0;
+                            std::string_view document, bool fresh) = 0;
     virtual void erase_record(const CollectionPtr& collection, storage::RecordId record) = 0;
     virtual void put_index_entry(const Index& index, std::string_view encoded,
                                  storage::RecordId record) = 0;

@@ -171,7 +171,9 @@ Result<storage::CommitPosition> Transaction::commit() {
         }
         if (change.family == storage::Family::Records)
             change.value.replace(kRecordTimeOffset, time_bytes.size(), time_bytes);
-        scope->will_live(change.gaps, change.key);
+        // A changed record lives already.
+        if (change.family == storage::Family::Indexes || change.key_provisional)
+            scope->will_live(change.gaps, change.key);
         scope->section().put(change.family, change.key, change.value);
     }
     for (auto& entry : entries_) scope->append_encoded(entry);

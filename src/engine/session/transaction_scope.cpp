@@ -158,7 +158,7 @@ storage::RecordId TransactionScope::allocate_record(const CollectionPtr& collect
 }
 
 void TransactionScope::put_record(const CollectionPtr& collection, storage::RecordId record,
-                                  std::string_view document) {
+                                  std::string_view document, bool /*fresh*/) {
     t_.workspace_->put(storage::Family::Records, storage::record_key(collection->id, record),
                        storage::record_value(bson::Timestamp{}, document));
 }

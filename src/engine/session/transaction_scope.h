@@ -34,7 +34,7 @@ class TransactionScope final : public WriteScope {
 
     storage::RecordId allocate_record(const CollectionPtr& collection) override;
     void put_record(const CollectionPtr& collection, storage::RecordId record,
-                    std::string_view document) override;
+                    std::string_view document, bool fresh) override;
     void erase_record(const CollectionPtr& collection, storage::RecordId record) override;
     void put_index_entry(const Index& index, std::string_view encoded,
                          storage::RecordId record) override;

@@ -29,10 +29,10 @@ bool ParkedWork::park(std::string key) {
     if (waiter_ == 0) ++core_.counters.parked;
     // From the moment it is parked another thread may run it, so the timer comes first.
     if (deadline_ != SteadyTime::max() && !timer_) {
-        const auto rest =
-            std::chrono::duration_cast<microseconds>(deadline_ - core_.clock().steady_now());
+        const auto rest = std::chrono::ceil<microseconds>(deadline_ - core_.clock().steady_now());
         timer_ = timers_.post_after(std::max(rest, microseconds{0}), [self] {
             std::lock_guard inner(self->core_.apply_mutex);
+            self->timer_.reset();  // should it park once more, it needs another one
             self->core_.intents.nudge(self->waiter_);
         });
     }
@@ -47,10 +47,11 @@ bool ParkedWork::park(std::string key) {
 }
 
 void ParkedWork::finish(Result<void> result) {
-    if (timer_) (void)timers_.cancel(*timer_);
-    if (waiter_ != 0) {
+    {
         std::lock_guard lock(core_.apply_mutex);
-        core_.intents.leave(waiter_);
+        if (timer_) (void)timers_.cancel(*timer_);
+        timer_.reset();
+        if (waiter_ != 0) core_.intents.leave(waiter_);
     }
     done_(std::move(result));
 }

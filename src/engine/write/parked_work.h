@@ -35,6 +35,7 @@ class ParkedWork : public std::enable_shared_from_this<ParkedWork> {
     const SteadyTime deadline_;
     const std::function<Result<void>(WaiterId)> attempt_;
     const std::function<void(Result<void>)> done_;
+    // -- guarded by the apply mutex
     WaiterId waiter_ = 0;
     std::optional<Executor::TimerId> timer_;
 };
