@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 get_property(modules GLOBAL PROPERTY ANGELIA_MODULES)
-set(core_modules base bson store delivery messaging)
+set(core_modules base bson store delivery messaging outbox)
 set(mongo_modules store_mongo)
 set(embedded_modules wire store_embedded)
 foreach(module ${modules})
