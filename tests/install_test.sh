@@ -10,6 +10,7 @@ cmake --install "$build" --prefix "$work/prefix" >/dev/null
 cmake -S "$source/examples/consumer_project" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$work/build"
 "$work/build/greeter"
+"$work/build/transfer"
 "$work/build/mongo_only"
 if ldd "$work/build/mongo_only" | grep -i rocksdb; then echo "angelia::mongo drags RocksDB in"; exit 1; fi
 "$work/prefix/bin/angelia" version

@@ -63,7 +63,36 @@ Result<void> check_options(const CallOptions& options) {
         return {ErrorCode::BadValue, fmt::format("a timeout of {} ms is not allowed: at least 1 ms",
                                                  options.timeout.count())};
     }
+    if (options.session == nullptr) return {};
+    if (options.acknowledge == Acknowledge::None)
+        return {ErrorCode::InvalidOptions, "writes in a session cannot go unacknowledged"};
+    if (options.acknowledge != Acknowledge::Default && options.session->in_transaction()) {
+        return {ErrorCode::InvalidOptions,
+                "writes of a transaction are acknowledged by its commit: say how in the options of "
+                "the transaction"};
+    }
     return {};
+}
+
+bool in_transaction(const CallOptions& options) {
+    return options.session != nullptr && options.session->in_transaction();
+}
+
+/// For verbs that no transaction can have; refused here, the server does not end the transaction.
+Result<void> refuse_in_transaction(const CallOptions& options, std::string_view verb,
+                                   std::string_view instead) {
+    if (!in_transaction(options)) return {};
+    return {ErrorCode::OperationNotSupportedInTransaction,
+            fmt::format("{} is not possible in a transaction: {}", verb, instead)};
+}
+
+/// In a transaction one failed write ends it, and nothing of the batch remains: then that error is
+/// the verb's.
+template <class T>
+Result<T> whole_or_error(bool transaction, Result<T> result) {
+    if (transaction && result && !result->errors.empty())
+        return std::move(result->errors.front().error);
+    return result;
 }
 
 Result<void> check_update(const UpdateOp& op, std::size_t index) {
@@ -102,7 +131,8 @@ Result<InsertResult> Store::insert(const CollectionName& name,
     for (std::size_t i = 0; i < documents.size(); ++i)
         ANGELIA_TRY(check_size(documents[i], "document", i));
     if (documents.empty()) return InsertResult{};
-    return adapter_->insert(name, documents, ordered, options);
+    return whole_or_error(in_transaction(options),
+                          adapter_->insert(name, documents, ordered, options));
 }
 
 Result<InsertResult> Store::insert(const CollectionName& name, bson::DocumentView document,
@@ -128,7 +158,8 @@ Result<UpdateResult> Store::update(const CollectionName& name, std::vector<Updat
     ANGELIA_TRY(check_batch(ops.size(), "update"));
     for (std::size_t i = 0; i < ops.size(); ++i) ANGELIA_TRY(check_update(ops[i], i));
     if (ops.empty()) return UpdateResult{};
-    return adapter_->update(name, std::move(ops), ordered, options);
+    return whole_or_error(in_transaction(options),
+                          adapter_->update(name, std::move(ops), ordered, options));
 }
 
 Result<UpdateResult> Store::update_one(const CollectionName& name, bson::DocumentView filter,
@@ -160,7 +191,8 @@ Result<DeleteResult> Store::remove(const CollectionName& name, std::vector<Delet
     for (std::size_t i = 0; i < ops.size(); ++i)
         ANGELIA_TRY(check_size(ops[i].filter, "filter", i));
     if (ops.empty()) return DeleteResult{};
-    return adapter_->remove(name, std::move(ops), ordered, options);
+    return whole_or_error(in_transaction(options),
+                          adapter_->remove(name, std::move(ops), ordered, options));
 }
 
 Result<BulkResult> Store::bulk_write(std::vector<BulkOp> ops, bool ordered,
@@ -174,11 +206,15 @@ Result<BulkResult> Store::bulk_write(std::vector<BulkOp> ops, bool ordered,
         ANGELIA_TRY(check_size(ops[i].remove.filter, "filter", i));
     }
     if (ops.empty()) return BulkResult{};
-    return adapter_->bulk_write(std::move(ops), ordered, options);
+    return whole_or_error(in_transaction(options),
+                          adapter_->bulk_write(std::move(ops), ordered, options));
 }
 
 Result<ClaimResult> Store::claim(ClaimRequest request, const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
+    ANGELIA_TRY(refuse_in_transaction(
+        options, "claim",
+        "a lock that somebody else holds would end it; use find_and_modify, or claim outside"));
     ANGELIA_TRY(check_name(request.locks));
     ANGELIA_TRY(check_name(request.documents));
     ANGELIA_TRY(check_batch(request.candidates.size(), "claim"));
@@ -210,6 +246,7 @@ Result<std::int64_t> Store::count(const CollectionName& name, bson::DocumentView
 Result<void> Store::ensure_indexes(const CollectionName& name, std::vector<IndexDefinition> indexes,
                                    const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
+    ANGELIA_TRY(refuse_in_transaction(options, "ensure_indexes", "call it before"));
     ANGELIA_TRY(check_name(name));
     for (const auto& index : indexes) {
         if (index.name.empty() || index.key.empty())
@@ -222,12 +259,14 @@ Result<void> Store::ensure_indexes(const CollectionName& name, std::vector<Index
 
 Result<void> Store::drop(const CollectionName& name, const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
+    ANGELIA_TRY(refuse_in_transaction(options, "drop", "remove the documents, or drop outside"));
     ANGELIA_TRY(check_name(name));
     return adapter_->drop(name, options);
 }
 
 Result<std::vector<std::string>> Store::list_collections(const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
+    ANGELIA_TRY(refuse_in_transaction(options, "list_collections", "call it outside"));
     ANGELIA_TRY(check_database_name(database_));
     return adapter_->list_collections(database_, options);
 }
@@ -262,13 +301,6 @@ Result<Capabilities> Store::capabilities() {
 Result<std::unique_ptr<Session>> Store::start_session() {
     if (adapter_ == nullptr) return not_open();
     return adapter_->start_session();
-}
-
-Result<void> Store::with_transaction(const std::function<Result<void>(Session&)>& work,
-                                     const CallOptions& options) {
-    ANGELIA_STORE_CHECK_CALL(options);
-    if (!work) return {ErrorCode::BadValue, "with_transaction needs a function"};
-    return adapter_->with_transaction(work, options);
 }
 
 std::unique_ptr<Diagnostics> Store::diagnostics() {

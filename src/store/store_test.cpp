@@ -57,10 +57,6 @@ class Unreachable final : public StoreAdapter {
     Result<ServerTime> server_time(const CallOptions&) override { return reached(); }
     Result<Capabilities> capabilities() override { return reached(); }
     Result<std::unique_ptr<Session>> start_session() override { return reached(); }
-    Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
-                                  const CallOptions&) override {
-        return reached();
-    }
     std::unique_ptr<Diagnostics> diagnostics() override { return nullptr; }
     std::string describe() const override { return "unreachable"; }
     Result<void> close() override { return {}; }

@@ -1,8 +1,8 @@
 #include "store_embedded/adapter.h"
 
 #include "engine/query/projection.h"
-#include "store/refusals.h"
 #include "store_embedded/diagnostics.h"
+#include "store_embedded/embedded_session.h"
 #include "store_embedded/embedded_store.h"
 #include "store_embedded/embedded_watch.h"
 #include "store_embedded/waiter.h"
@@ -29,7 +29,9 @@ Error closed_error() { return {ErrorCode::ShutdownInProgress, "the store was clo
 engine::Namespace to_namespace(const CollectionName& name) { return {name.db, name.collection}; }
 
 EmbeddedStore::EmbeddedStore(EngineLease lease, std::string description)
-    : description_(std::move(description)), lease_(std::move(lease)) {}
+    : description_(std::move(description)),
+      session_ids_(std::make_shared<SessionIds>()),
+      lease_(std::move(lease)) {}
 
 EmbeddedStore::~EmbeddedStore() { (void)close(); }
 
@@ -42,14 +44,20 @@ Result<std::shared_ptr<engine::Engine>> EmbeddedStore::engine() const {
 Result<engine::WriteResult> EmbeddedStore::write(engine::Engine& target,
                                                  std::vector<ConditionalWrite> writes, bool ordered,
                                                  const CallOptions& options) {
+    ANGELIA_TRY_ASSIGN(Statement statement, this->statement(options));
     engine::WriteRequest request;
+    request.statement = statement.engine_statement();
     request.writes = std::move(writes);
     request.ordered = ordered;
     request.wait_durable = options.acknowledge != store::Acknowledge::None;
     request.deadline = target.options().storage.clock->steady_now() + options.timeout;
     Waiter<engine::WriteResult> waiter;
     target.write(std::move(request), waiter.done());
-    return waiter.wait(options.timeout);
+    return statement.end(waiter.wait(options.timeout));
+}
+
+Result<Statement> EmbeddedStore::statement(const CallOptions& options) {
+    return Statement::begin(options, this);
 }
 
 Result<engine::WriteResult> EmbeddedStore::write(
@@ -58,10 +66,19 @@ Result<engine::WriteResult> EmbeddedStore::write(
     const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     for (std::size_t i = 0; i < count; ++i) {
-        if (!list.add(i, parsed(i))) break;
+        auto write = parsed(i);
+        // A transaction ends with its first failed write: nothing before this one would stay.
+        if (!write && options.session != nullptr && options.session->in_transaction())
+            return refused(options, std::move(write).error());
+        if (!list.add(i, std::move(write))) break;
     }
     if (list.empty()) return engine::WriteResult{};
     return write(*target, list.take(), ordered, options);
+}
+
+Error EmbeddedStore::refused(const CallOptions& options, Error error) {
+    auto begun = statement(options);
+    return begun ? begun->failed(std::move(error)) : std::move(begun).error();
 }
 
 Result<store::InsertResult> EmbeddedStore::insert(const CollectionName& name,
@@ -82,7 +99,16 @@ Result<store::InsertResult> EmbeddedStore::insert(const CollectionName& name,
 Result<std::vector<bson::Document>> EmbeddedStore::find(const store::FindRequest& request,
                                                         const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
+    ANGELIA_TRY_ASSIGN(Statement statement, this->statement(options));
+    return statement.end(read(*target, request, options, statement));
+}
+
+Result<std::vector<bson::Document>> EmbeddedStore::read(engine::Engine& target,
+                                                        const store::FindRequest& request,
+                                                        const CallOptions& options,
+                                                        const Statement& statement) {
     engine::FindSpec spec;
+    statement.fill(spec);
     spec.ns = to_namespace(request.collection);
     spec.filter = request.filter.copy();
     spec.projection = request.projection.copy();
@@ -90,16 +116,17 @@ Result<std::vector<bson::Document>> EmbeddedStore::find(const store::FindRequest
     spec.skip = request.skip;
     spec.limit = request.limit;
     spec.batch_size = kFindBatch;
-    spec.deadline = target->options().storage.clock->steady_now() + options.timeout;
-    ANGELIA_TRY_ASSIGN(engine::CursorBatch batch, target->find(spec));
+    spec.deadline = target.options().storage.clock->steady_now() + options.timeout;
+    ANGELIA_TRY_ASSIGN(engine::CursorBatch batch, target.find(spec));
     std::vector<bson::Document> all = std::move(batch.documents);
     while (batch.cursor_id != 0) {
         engine::GetMoreSpec more;
         more.cursor_id = batch.cursor_id;
         more.ns = spec.ns;
         more.batch_size = kFindBatch;
+        statement.fill(more);
         Waiter<engine::CursorBatch> waiter;
-        target->get_more(more, waiter.done());
+        target.get_more(more, waiter.done());
         ANGELIA_TRY_ASSIGN(batch, waiter.wait(options.timeout));
         std::move(batch.documents.begin(), batch.documents.end(), std::back_inserter(all));
     }
@@ -177,13 +204,13 @@ Result<std::optional<bson::Document>> EmbeddedStore::find_and_modify(
     store::FindAndModifyRequest request, const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
     const engine::Namespace ns = to_namespace(request.collection);
-    ANGELIA_TRY_ASSIGN(const query::Projection projection,
-                       query::Projection::parse(request.projection));
+    auto projection = query::Projection::parse(request.projection);
+    if (!projection) return refused(options, std::move(projection).error());
     Result<ConditionalWrite> made =
         request.remove ? to_write(ns, store::DeleteOp{request.filter.copy(), false})
                        : to_write(ns, store::UpdateOp{request.filter.copy(), request.update.copy(),
                                                       false, request.upsert});
-    if (!made) return std::move(made).error();
+    if (!made) return refused(options, std::move(made).error());
     std::vector<ConditionalWrite> writes;
     writes.push_back(std::move(made).value());
     writes[0].sort = request.sort.copy();
@@ -192,22 +219,39 @@ Result<std::optional<bson::Document>> EmbeddedStore::find_and_modify(
     engine::WriteOutcome& outcome = done.outcomes.front();
     if (outcome.error) return *std::move(outcome.error);
     if (!outcome.image) return std::optional<bson::Document>();
-    return std::optional<bson::Document>(projection.apply(*outcome.image));
+    return std::optional<bson::Document>(projection->apply(*outcome.image));
 }
 
 Result<std::int64_t> EmbeddedStore::count(const CollectionName& name, bson::DocumentView filter,
-                                          const CallOptions&) {
+                                          const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
+    ANGELIA_TRY_ASSIGN(Statement statement, this->statement(options));
+    if (statement.in_transaction())
+        return statement.end(count_in_transaction(*target, to_namespace(name), filter, statement));
     engine::CountSpec spec;
     spec.ns = to_namespace(name);
     spec.filter = bson::Document(filter);
     return target->count(spec);
 }
 
+Result<std::int64_t> EmbeddedStore::count_in_transaction(engine::Engine& target,
+                                                         const engine::Namespace& ns,
+                                                         bson::DocumentView filter,
+                                                         const Statement& statement) {
+    engine::AggregateSpec spec;
+    statement.fill(spec);
+    spec.ns = ns;
+    spec.pipeline =
+        bson::Document(bson::array(bson::make("$match", filter), bson::make("$count", "n")).view());
+    ANGELIA_TRY_ASSIGN(const engine::CursorBatch counted, target.aggregate(spec));
+    return counted.documents.empty() ? 0 : counted.documents[0]["n"].to_int64().value_or(0);
+}
+
 Result<void> EmbeddedStore::ensure_indexes(const CollectionName& name,
                                            std::vector<store::IndexDefinition> indexes,
                                            const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
+    ANGELIA_TRY_ASSIGN(const Statement statement, this->statement(options));
     std::vector<engine::IndexSpec> specs;
     for (auto& index : indexes) {
         engine::IndexSpec spec;
@@ -219,23 +263,27 @@ Result<void> EmbeddedStore::ensure_indexes(const CollectionName& name,
         specs.push_back(std::move(spec));
     }
     Waiter<engine::IndexBuild> waiter;
-    target->create_indexes(to_namespace(name), std::move(specs), waiter.done());
+    target->create_indexes(to_namespace(name), std::move(specs), waiter.done(),
+                           target->options().storage.clock->steady_now() + options.timeout);
     ANGELIA_TRY(waiter.wait(options.timeout));
     return {};
 }
 
 Result<void> EmbeddedStore::drop(const CollectionName& name, const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
+    ANGELIA_TRY_ASSIGN(const Statement statement, this->statement(options));
     Waiter<std::int32_t> waiter;
-    target->drop_collection(to_namespace(name), waiter.done());
+    target->drop_collection(to_namespace(name), waiter.done(),
+                            target->options().storage.clock->steady_now() + options.timeout);
     const auto dropped = waiter.wait(options.timeout);
     if (!dropped && dropped.error().code != ErrorCode::NamespaceNotFound) return dropped.error();
     return {};
 }
 
 Result<std::vector<std::string>> EmbeddedStore::list_collections(std::string_view db,
-                                                                 const CallOptions&) {
+                                                                 const CallOptions& options) {
     ANGELIA_TRY_ASSIGN(const auto target, engine());
+    ANGELIA_TRY_ASSIGN(const Statement statement, this->statement(options));
     std::vector<std::string> names;
     for (auto& info : target->list_collections(std::string(db)))
         names.push_back(std::move(info.name));
@@ -271,18 +319,15 @@ Result<store::Capabilities> EmbeddedStore::capabilities() {
     ANGELIA_TRY(engine());
     store::Capabilities c;
     c.change_streams = c.start_after = c.batch_tokens = c.fills_timestamps = c.ttl_indexes = true;
+    c.transactions = true;
     c.topology = "embedded";
     c.server_version = "7.0.0";  // whose rules the engine follows
     return c;
 }
 
 Result<std::unique_ptr<store::Session>> EmbeddedStore::start_session() {
-    return store::sessions_refused();
-}
-
-Result<void> EmbeddedStore::with_transaction(const std::function<Result<void>(store::Session&)>&,
-                                             const CallOptions&) {
-    return store::transactions_refused();
+    ANGELIA_TRY_ASSIGN(auto target, engine());
+    return sessions_.add(std::make_shared<EmbeddedSession>(this, std::move(target), session_ids_));
 }
 
 std::unique_ptr<store::Diagnostics> EmbeddedStore::diagnostics() {
@@ -301,6 +346,7 @@ Result<void> EmbeddedStore::close() {
         watches.swap(watches_);
         lane = std::move(lane_);
     }
+    sessions_.end_all();
     for (const auto& weak : watches) {
         if (const auto watch = weak.lock()) watch->close();
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "store/session_core.h"
 #include "store_embedded/engine_place.h"
 
 #include <angelia/base/threads.h>
@@ -15,6 +16,8 @@
 namespace angelia::store_embedded {
 
 class EmbeddedWatch;
+class SessionIds;
+class Statement;
 class WriteList;
 
 engine::Namespace to_namespace(const store::CollectionName& name);
@@ -50,8 +53,6 @@ class EmbeddedStore final : public store::StoreAdapter {
     Result<store::ServerTime> server_time(const store::CallOptions&) override;
     Result<store::Capabilities> capabilities() override;
     Result<std::unique_ptr<store::Session>> start_session() override;
-    Result<void> with_transaction(const std::function<Result<void>(store::Session&)>&,
-                                  const store::CallOptions&) override;
     std::unique_ptr<store::Diagnostics> diagnostics() override;
     std::string describe() const override { return description_; }
     Result<void> close() override;
@@ -60,7 +61,19 @@ class EmbeddedStore final : public store::StoreAdapter {
     Result<std::shared_ptr<engine::Engine>> engine() const;
 
   private:
-    /// One engine request; waits as the options say.
+    /// The session and the statement of a call, if it has them. Errors: those of SessionUse::begin
+    /// and Engine::begin_statement.
+    Result<Statement> statement(const store::CallOptions& options);
+    /// A call that cannot be made out: also this is a statement, and ends its transaction.
+    Error refused(const store::CallOptions& options, Error error);
+    Result<std::vector<bson::Document>> read(engine::Engine& engine,
+                                             const store::FindRequest& request,
+                                             const store::CallOptions& options,
+                                             const Statement& statement);
+    Result<std::int64_t> count_in_transaction(engine::Engine& engine, const engine::Namespace& ns,
+                                              bson::DocumentView filter,
+                                              const Statement& statement);
+    /// One engine request; waits as the options say. In a transaction `ordered` means nothing.
     Result<engine::WriteResult> write(engine::Engine& engine,
                                       std::vector<engine::ConditionalWrite> writes, bool ordered,
                                       const store::CallOptions& options);
@@ -72,6 +85,9 @@ class EmbeddedStore final : public store::StoreAdapter {
         const store::CallOptions& options);
 
     const std::string description_;
+    // own synchronisation
+    const std::shared_ptr<SessionIds> session_ids_;  ///< shared with sessions, which may end later
+    store::OpenSessions sessions_;
     // guarded by mutex_
     mutable std::mutex mutex_;
     EngineLease lease_;

@@ -112,7 +112,9 @@ std::optional<Result<BulkResult>> run_bulk_command(mongoc_client_t* client, Lear
                                                    const CallOptions& options) {
     if (!learned.bulk_command || options.acknowledge == Acknowledge::None || !fits_one_command(ops))
         return std::nullopt;
-    const bson::Document concern = write_options(options);
+    bson::Builder b;
+    append_write_concern(b, options);
+    const bson::Document concern = b.take();
     const auto reply = run_command(client, "admin", bulk_command(ops, ordered), CommandKind::Write,
                                    BsonArgument(concern.view()));
     if (!reply && is_refusal(reply.error().code)) {

@@ -10,10 +10,12 @@
 namespace angelia::store::mongo {
 namespace {
 
+constexpr const char* kStandalone = "standalone";
+
 std::string topology_of(bson::DocumentView reply) {
     if (const auto name = reply["setName"].get_string())
         return fmt::format("replica set {}", *name);
-    return reply["msg"].get_string() == "isdbgrid" ? "sharded" : "standalone";
+    return reply["msg"].get_string() == "isdbgrid" ? "sharded" : kStandalone;
 }
 
 bool is_unknown_option(const Error& error) {
@@ -80,6 +82,23 @@ void probe_writes(mongoc_client_t* client, const CollectionName& name, Capabilit
     // The probe's collection holds one document; when it cannot be dropped there is nothing to undo
     // but the name, which doctor lists.
     (void)run_command(client, name.db, bson::make("drop", name.collection), CommandKind::Write);
+}
+
+/// A read in a transaction that is thrown away; nothing is written.
+bool probe_transactions(mongoc_client_t* client, const CollectionName& name, Learned& learned) {
+    if (!check_no_standalone(client, learned)) return false;
+    bson_error_t error{};
+    const SessionPtr session(mongoc_client_start_session(client, nullptr, &error));
+    if (session == nullptr) return false;
+    if (!mongoc_client_session_start_transaction(session.get(), nullptr, &error)) return false;
+    Connection connection(client);
+    connection.session = session.get();
+    FindRequest find;
+    find.collection = name;
+    const bool read = find_documents(connection, find, {}).has_value();
+    // Whether it could be aborted is no news: the server ends it by itself.
+    (void)mongoc_client_session_abort_transaction(session.get(), &error);
+    return read;
 }
 
 class MongoDiagnostics final : public Diagnostics {
@@ -164,7 +183,21 @@ Result<Capabilities> probe_capabilities(mongoc_client_t* client, const std::stri
     const CollectionName scratch{database, "angelia_probe_" + bson::ObjectId::generate().to_hex()};
     probe_streams(client, scratch, found, learned);
     probe_writes(client, scratch, found);
+    found.transactions = probe_transactions(client, scratch, learned);
     return found;
+}
+
+Result<void> check_no_standalone(mongoc_client_t* client, Learned& learned) {
+    if (learned.no_standalone) return {};
+    ANGELIA_TRY_ASSIGN(const bson::Document greeting, hello(client));
+    if (topology_of(greeting) == kStandalone) {
+        return {ErrorCode::IllegalOperation,
+                "the server runs alone, and MongoDB has transactions only in a replica set. One "
+                "node is enough: start it with `mongod --replSet rs0`, then run `rs.initiate()` "
+                "in mongosh"};
+    }
+    learned.no_standalone = true;
+    return {};
 }
 
 std::unique_ptr<Diagnostics> make_diagnostics(std::shared_ptr<ClientPool> pool) {

@@ -45,7 +45,7 @@ BulkOp release_operation(const Candidate& c) {
 }
 
 template <class Make>
-Result<BulkResult> run_for(mongoc_client_t* client, const CollectionName& name,
+Result<BulkResult> run_for(Connection client, const CollectionName& name,
                            const ClaimRequest& request, const std::vector<std::size_t>& which,
                            Make&& make, const CallOptions& options) {
     if (which.empty()) return BulkResult{};
@@ -73,7 +73,7 @@ bool shows_update(bson::DocumentView document, const Candidate& c) {
 }
 
 /// The documents of `which`, in the order of candidates; nothing for those that are gone.
-Result<std::vector<std::optional<bson::Document>>> fetch(mongoc_client_t* client,
+Result<std::vector<std::optional<bson::Document>>> fetch(Connection client,
                                                          const ClaimRequest& request,
                                                          const std::vector<std::size_t>& which,
                                                          const CallOptions& options) {
@@ -113,7 +113,7 @@ void note_update(ClaimResult::Entry& entry, bool effective, const BulkResult& do
 
 /// The updates' fate is unknown: locks that we can still reach are given back, the others end with
 /// their lease.
-Result<ClaimResult> give_back_and_fail(mongoc_client_t* client, const ClaimRequest& request,
+Result<ClaimResult> give_back_and_fail(Connection client, const ClaimRequest& request,
                                        const std::vector<std::size_t>& won,
                                        const CallOptions& options, Error error) {
     ANGELIA_TRY(run_for(client, request.locks, request, won, release_operation, options));
@@ -143,10 +143,11 @@ using LockState = ClaimProgress::Lock;
 /// Nearly always nobody else wants the same messages, and all locks and all updates succeed: one
 /// ordered command then, which ends at the first lock of somebody else. What it left undone goes
 /// the long way. An error that leaves open what took effect makes our own locks ones to take over.
-Result<void> claim_in_one_command(mongoc_client_t* client, Learned& learned, ClaimRequest& request,
+Result<void> claim_in_one_command(Connection client, Learned& learned, ClaimRequest& request,
                                   const CallOptions& options, ClaimProgress& progress,
                                   ClaimResult& result) {
     constexpr int kLongWayAfterLoss = 16;
+    if (client.session) return {};  // a driver's command, which knows of the session
     if (learned.claims_contended.load() > 0) {
         --learned.claims_contended;
         return {};
@@ -195,7 +196,7 @@ Result<void> claim_in_one_command(mongoc_client_t* client, Learned& learned, Cla
 }
 
 /// Locks of those that have not tried yet. A duplicate key means that somebody else holds it.
-Result<void> claim_locks(mongoc_client_t* client, const ClaimRequest& request,
+Result<void> claim_locks(Connection client, const ClaimRequest& request,
                          const CallOptions& options, ClaimProgress& progress, ClaimResult& result) {
     const auto untried = progress.with(LockState::Untried);
     ANGELIA_TRY_ASSIGN(BulkResult locked,
@@ -213,7 +214,7 @@ Result<void> claim_locks(mongoc_client_t* client, const ClaimRequest& request,
 
 }  // namespace
 
-Result<ClaimResult> run_claim(mongoc_client_t* client, Learned& learned, ClaimRequest& request,
+Result<ClaimResult> run_claim(Connection client, Learned& learned, ClaimRequest& request,
                               const CallOptions& options) {
     ClaimResult result;
     result.entries.resize(request.candidates.size());

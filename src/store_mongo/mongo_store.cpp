@@ -1,6 +1,5 @@
 #include "store_mongo/mongo_store.h"
 
-#include "store/refusals.h"
 #include "store_mongo/driver_error.h"
 #include "store_mongo/mongo_watch.h"
 
@@ -25,6 +24,12 @@ bson::Document index_specification(const IndexDefinition& index) {
     return b.take();
 }
 
+Result<bson::Document> session_options(const Connection& connection) {
+    bson::Builder b;
+    ANGELIA_TRY(append_session(b, connection));
+    return b.take();
+}
+
 }  // namespace
 
 Result<bson::Document> hello(mongoc_client_t* client) {
@@ -37,8 +42,7 @@ Result<bson::Document> hello(mongoc_client_t* client) {
     return reply;
 }
 
-Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client,
-                                                   const FindRequest& request,
+Result<std::vector<bson::Document>> find_documents(Connection client, const FindRequest& request,
                                                    const CallOptions& options) {
     const CollectionPtr collection(mongoc_client_get_collection(
         client, request.collection.db.c_str(), request.collection.collection.c_str()));
@@ -48,6 +52,7 @@ Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client,
     if (request.skip > 0) b.add("skip", request.skip);
     if (request.limit > 0) b.add("limit", request.limit);
     append_deadline(b, options);
+    ANGELIA_TRY(append_session(b, client));
     const bson::Document find_options = b.take();
     const ReadPreferencePtr primary(mongoc_read_prefs_new(MONGOC_READ_PRIMARY));
     const CursorPtr cursor(
@@ -84,7 +89,7 @@ Result<std::shared_ptr<MongoStore>> MongoStore::open(const StoreAddress& address
     ANGELIA_TRY_ASSIGN(std::shared_ptr<ClientPool> pool, ClientPool::open(address.text, options));
     std::shared_ptr<MongoStore> store(
         new MongoStore(std::move(pool), address, options, reply_grace));
-    const auto alive = store->with_client<bson::Document>({}, [](mongoc_client_t* client) {
+    const auto alive = store->with_client<bson::Document>({}, [](Connection client) {
         return run_command(client, "admin", bson::make("ping", std::int32_t{1}), CommandKind::Read);
     });
     if (!alive) {
@@ -98,16 +103,17 @@ Result<std::shared_ptr<MongoStore>> MongoStore::open(const StoreAddress& address
 Result<std::vector<bson::Document>> MongoStore::find(const FindRequest& request,
                                                      const CallOptions& options) {
     return with_client<std::vector<bson::Document>>(
-        options, [&](mongoc_client_t* client) { return find_documents(client, request, options); });
+        options, [&](Connection client) { return find_documents(client, request, options); });
 }
 
 Result<std::int64_t> MongoStore::count(const CollectionName& name, bson::DocumentView filter,
                                        const CallOptions& options) {
-    return with_client<std::int64_t>(options, [&](mongoc_client_t* client) -> Result<std::int64_t> {
+    return with_client<std::int64_t>(options, [&](Connection client) -> Result<std::int64_t> {
         const CollectionPtr collection(
             mongoc_client_get_collection(client, name.db.c_str(), name.collection.c_str()));
         bson::Builder b;
         append_deadline(b, options);
+        ANGELIA_TRY(append_session(b, client));
         const bson::Document count_options = b.take();
         ReplyBson reply;
         bson_error_t error{};
@@ -120,7 +126,7 @@ Result<std::int64_t> MongoStore::count(const CollectionName& name, bson::Documen
 }
 
 Result<ClaimResult> MongoStore::claim(ClaimRequest request, const CallOptions& options) {
-    return with_client<ClaimResult>(options, [&](mongoc_client_t* client) {
+    return with_client<ClaimResult>(options, [&](Connection client) {
         return run_claim(client, *learned_, request, options);
     });
 }
@@ -128,20 +134,23 @@ Result<ClaimResult> MongoStore::claim(ClaimRequest request, const CallOptions& o
 Result<void> MongoStore::ensure_indexes(const CollectionName& name,
                                         std::vector<IndexDefinition> indexes,
                                         const CallOptions& options) {
-    return with_client<void>(options, [&](mongoc_client_t* client) -> Result<void> {
+    return with_client<void>(options, [&](Connection client) -> Result<void> {
         bson::Builder b;
         b.add("createIndexes", name.collection).open_array("indexes");
         for (const auto& index : indexes) b.push(index_specification(index));
         b.close();
-        ANGELIA_TRY(run_command(client, name.db, b.take(), CommandKind::Write));
+        ANGELIA_TRY_ASSIGN(const bson::Document session, session_options(client));
+        ANGELIA_TRY(run_command(client, name.db, b.take(), CommandKind::Write,
+                                BsonArgument(session.view())));
         return {};
     });
 }
 
 Result<void> MongoStore::drop(const CollectionName& name, const CallOptions& options) {
-    return with_client<void>(options, [&](mongoc_client_t* client) -> Result<void> {
-        const auto done =
-            run_command(client, name.db, bson::make("drop", name.collection), CommandKind::Write);
+    return with_client<void>(options, [&](Connection client) -> Result<void> {
+        ANGELIA_TRY_ASSIGN(const bson::Document session, session_options(client));
+        const auto done = run_command(client, name.db, bson::make("drop", name.collection),
+                                      CommandKind::Write, BsonArgument(session.view()));
         if (!done && done.error().code != ErrorCode::NamespaceNotFound) return done.error();
         return {};
     });
@@ -151,9 +160,12 @@ Result<std::vector<std::string>> MongoStore::list_collections(std::string_view d
                                                               const CallOptions& options) {
     using Names = std::vector<std::string>;
     const std::string name(db);
-    return with_client<Names>(options, [&](mongoc_client_t* client) -> Result<Names> {
+    return with_client<Names>(options, [&](Connection client) -> Result<Names> {
         const DatabasePtr database(mongoc_client_get_database(client, name.c_str()));
-        const bson::Document only_names = bson::make("nameOnly", true);
+        bson::Builder b;
+        b.add("nameOnly", true);
+        ANGELIA_TRY(append_session(b, client));
+        const bson::Document only_names = b.take();
         const CursorPtr cursor(mongoc_database_find_collections_with_opts(
             database.get(), BsonArgument(only_names.view())));
         Names names;
@@ -186,7 +198,7 @@ Result<std::unique_ptr<Watch>> MongoStore::watch(WatchRequest request, WatchEven
 }
 
 Result<ServerTime> MongoStore::server_time(const CallOptions& options) {
-    return with_client<ServerTime>(options, [&](mongoc_client_t* client) -> Result<ServerTime> {
+    return with_client<ServerTime>(options, [&](Connection client) -> Result<ServerTime> {
         const SteadyTime before = clock_.steady_now();
         ANGELIA_TRY_ASSIGN(const bson::Document reply, hello(client));
         const auto round_trip =
@@ -202,8 +214,7 @@ Result<Capabilities> MongoStore::capabilities() {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (capabilities_) return *capabilities_;
     }
-    ANGELIA_TRY_ASSIGN(Capabilities probed,
-                       with_client<Capabilities>({}, [&](mongoc_client_t* client) {
+    ANGELIA_TRY_ASSIGN(Capabilities probed, with_client<Capabilities>({}, [&](Connection client) {
                            return probe_capabilities(client, database_, *learned_);
                        }));
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -211,11 +222,10 @@ Result<Capabilities> MongoStore::capabilities() {
     return probed;
 }
 
-Result<std::unique_ptr<Session>> MongoStore::start_session() { return sessions_refused(); }
-
-Result<void> MongoStore::with_transaction(const std::function<Result<void>(Session&)>&,
-                                          const CallOptions&) {
-    return transactions_refused();
+Result<std::unique_ptr<Session>> MongoStore::start_session() {
+    ANGELIA_TRY_ASSIGN(PooledClient client, pool_->borrow(CallOptions().timeout));
+    ANGELIA_TRY_ASSIGN(auto session, MongoSession::open(this, std::move(client), learned_));
+    return sessions_.add(std::move(session));
 }
 
 std::unique_ptr<Diagnostics> MongoStore::diagnostics() { return make_diagnostics(pool_); }
@@ -228,6 +238,7 @@ Result<void> MongoStore::close() {
         watches.swap(watches_);
     }
     WatchLoop::close_all(watches);
+    sessions_.end_all();
     pool_->close();
     return {};
 }

@@ -1,7 +1,9 @@
 // The store port over libmongoc: any MongoDB, or a server that speaks like one.
 #pragma once
 
+#include "store/session_core.h"
 #include "store_mongo/client_pool.h"
+#include "store_mongo/mongo_session.h"
 
 #include <angelia/store/open.h>
 #include <angelia/store/store.h>
@@ -13,14 +15,6 @@
 namespace angelia::store::mongo {
 
 class WatchLoop;
-
-/// What trying has taught about the server; shared by the adapter and its watches. Threads: safe.
-struct Learned {
-    std::atomic<bool> start_after{true};   ///< until a server refuses it
-    std::atomic<bool> bulk_command{true};  ///< bulkWrite: until a server refuses it
-    /// Claims that go the long way before one command is tried again: somebody else wants the same.
-    std::atomic<int> claims_contended{0};
-};
 
 /// How much longer than the server may wait the reply to a getMore may take; then the connection is
 /// given up. Tests make it short.
@@ -60,8 +54,6 @@ class MongoStore final : public StoreAdapter {
     Result<ServerTime> server_time(const CallOptions&) override;
     Result<Capabilities> capabilities() override;
     Result<std::unique_ptr<Session>> start_session() override;
-    Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
-                                  const CallOptions&) override;
     std::unique_ptr<Diagnostics> diagnostics() override;
     std::string describe() const override { return description_; }
     Result<void> close() override;
@@ -69,7 +61,8 @@ class MongoStore final : public StoreAdapter {
   private:
     MongoStore(std::shared_ptr<ClientPool> pool, const StoreAddress& address,
                const OpenOptions& options, milliseconds reply_grace);
-    /// Runs `work` with a client; an error after close() reads ShutdownInProgress.
+    /// Runs `work` with a connection: that of the session, or one of the pool. An error after
+    /// close() reads ShutdownInProgress.
     template <class T, class Work>
     Result<T> with_client(const CallOptions& options, Work&& work);
 
@@ -82,6 +75,8 @@ class MongoStore final : public StoreAdapter {
     const Clock& clock_;
     const LogFunction log_;
     const milliseconds reply_grace_;
+    // own synchronisation
+    OpenSessions sessions_;
     // guarded by mutex_
     std::mutex mutex_;
     std::optional<Capabilities> capabilities_;
@@ -90,25 +85,28 @@ class MongoStore final : public StoreAdapter {
 
 template <class T, class Work>
 Result<T> MongoStore::with_client(const CallOptions& options, Work&& work) {
-    ANGELIA_TRY_ASSIGN(PooledClient client, pool_->borrow(options.timeout));
-    Result<T> result = work(client.get());
-    if (!result && pool_->closed())
+    ANGELIA_TRY_ASSIGN(const SessionUse use, SessionUse::begin(options, this));
+    Result<T> result = [&]() -> Result<T> {
+        if (use) return work(use.as<MongoSession>().connection());
+        ANGELIA_TRY_ASSIGN(PooledClient client, pool_->borrow(options.timeout));
+        return work(Connection(client.get()));
+    }();
+    if (result) return result;
+    if (pool_->closed())
         return {ErrorCode::ShutdownInProgress,
                 "the store was closed during the call: " + result.error().message};
-    return result;
+    return use.in_transaction() ? statement_error(std::move(result).error())
+                                : std::move(result).error();
 }
 
-// -- pieces that the verbs are made of; each works on one client
+// -- pieces that the verbs are made of; each works on one connection
 
-/// {writeConcern: ...} as the options ask, or an empty document.
-bson::Document write_options(const CallOptions& options);
 /// Waiting for majority ends with the call's time.
 void append_write_concern(bson::Builder& options, const CallOptions& call);
-Result<std::vector<bson::Document>> find_documents(mongoc_client_t* client,
-                                                   const FindRequest& request,
+Result<std::vector<bson::Document>> find_documents(Connection client, const FindRequest& request,
                                                    const CallOptions& options);
 /// One bulk over one collection.
-Result<BulkResult> run_bulk(mongoc_client_t* client, const CollectionName& name,
+Result<BulkResult> run_bulk(Connection client, const CollectionName& name,
                             std::span<const BulkOp* const> ops, bool ordered,
                             const CallOptions& options,
                             std::vector<std::pair<std::size_t, bson::Value>>* upserted = nullptr);
@@ -117,12 +115,15 @@ Result<BulkResult> run_bulk(mongoc_client_t* client, const CollectionName& name,
 std::optional<Result<BulkResult>> run_bulk_command(mongoc_client_t* client, Learned& learned,
                                                    std::span<const BulkOp* const> ops, bool ordered,
                                                    const CallOptions& options);
-Result<ClaimResult> run_claim(mongoc_client_t* client, Learned& learned, ClaimRequest& request,
+Result<ClaimResult> run_claim(Connection client, Learned& learned, ClaimRequest& request,
                               const CallOptions& options);
 Result<Capabilities> probe_capabilities(mongoc_client_t* client, const std::string& database,
                                         Learned& learned);
 std::unique_ptr<Diagnostics> make_diagnostics(std::shared_ptr<ClientPool> pool);
 /// hello, or isMaster where hello is not known.
 Result<bson::Document> hello(mongoc_client_t* client);
+/// Errors: IllegalOperation for a server that is neither of a replica set nor a mongos; says how to
+/// make it one.
+Result<void> check_no_standalone(mongoc_client_t* client, Learned& learned);
 
 }  // namespace angelia::store::mongo

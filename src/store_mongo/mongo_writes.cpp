@@ -70,13 +70,7 @@ void append_write_concern(bson::Builder& options, const CallOptions& call) {
     }
 }
 
-bson::Document write_options(const CallOptions& options) {
-    bson::Builder b;
-    append_write_concern(b, options);
-    return b.take();
-}
-
-Result<BulkResult> run_bulk(mongoc_client_t* client, const CollectionName& name,
+Result<BulkResult> run_bulk(Connection client, const CollectionName& name,
                             std::span<const BulkOp* const> ops, bool ordered,
                             const CallOptions& options,
                             std::vector<std::pair<std::size_t, bson::Value>>* upserted) {
@@ -85,6 +79,7 @@ Result<BulkResult> run_bulk(mongoc_client_t* client, const CollectionName& name,
     bson::Builder b;
     b.add("ordered", ordered);
     append_write_concern(b, options);
+    ANGELIA_TRY(append_session(b, client));
     const bson::Document bulk_options = b.take();
     const BulkPtr bulk(mongoc_collection_create_bulk_operation_with_opts(
         collection.get(), BsonArgument(bulk_options.view())));
@@ -123,7 +118,7 @@ Result<InsertResult> MongoStore::insert(const CollectionName& name,
     std::vector<BulkOp> ops(documents.size());
     for (std::size_t i = 0; i < documents.size(); ++i)
         ops[i].document = bson::Document(documents[i]);
-    return with_client<InsertResult>(options, [&](mongoc_client_t* client) -> Result<InsertResult> {
+    return with_client<InsertResult>(options, [&](Connection client) -> Result<InsertResult> {
         ANGELIA_TRY_ASSIGN(BulkResult done,
                            run_bulk(client, name, pointers(ops), ordered, options));
         return InsertResult{done.inserted, std::move(done.errors)};
@@ -137,7 +132,7 @@ Result<UpdateResult> MongoStore::update(const CollectionName& name, std::vector<
         ops[i].kind = BulkOp::Kind::Update;
         ops[i].update = std::move(updates[i]);
     }
-    return with_client<UpdateResult>(options, [&](mongoc_client_t* client) -> Result<UpdateResult> {
+    return with_client<UpdateResult>(options, [&](Connection client) -> Result<UpdateResult> {
         UpdateResult result;
         ANGELIA_TRY_ASSIGN(BulkResult done, run_bulk(client, name, pointers(ops), ordered, options,
                                                      &result.upserted));
@@ -157,7 +152,7 @@ Result<DeleteResult> MongoStore::remove(const CollectionName& name, std::vector<
         ops[i].kind = BulkOp::Kind::Delete;
         ops[i].remove = std::move(removals[i]);
     }
-    return with_client<DeleteResult>(options, [&](mongoc_client_t* client) -> Result<DeleteResult> {
+    return with_client<DeleteResult>(options, [&](Connection client) -> Result<DeleteResult> {
         ANGELIA_TRY_ASSIGN(BulkResult done,
                            run_bulk(client, name, pointers(ops), ordered, options));
         return DeleteResult{done.deleted, std::move(done.errors)};
@@ -187,8 +182,8 @@ Result<BulkResult> MongoStore::bulk_write(std::vector<BulkOp> ops, bool ordered,
         part.ops.push_back(&ops[i]);
         part.positions.push_back(i);
     }
-    return with_client<BulkResult>(options, [&](mongoc_client_t* client) -> Result<BulkResult> {
-        if (options.repeatable && ops.size() > 1) {
+    return with_client<BulkResult>(options, [&](Connection client) -> Result<BulkResult> {
+        if (options.repeatable && !client.session && ops.size() > 1) {
             auto done = run_bulk_command(client, *learned_, pointers(ops), ordered, options);
             if (done && (*done || !leaves_open(done->error()))) return *std::move(done);
         }
@@ -208,7 +203,7 @@ Result<BulkResult> MongoStore::bulk_write(std::vector<BulkOp> ops, bool ordered,
 Result<std::optional<bson::Document>> MongoStore::find_and_modify(FindAndModifyRequest request,
                                                                   const CallOptions& options) {
     using Found = std::optional<bson::Document>;
-    return with_client<Found>(options, [&](mongoc_client_t* client) -> Result<Found> {
+    return with_client<Found>(options, [&](Connection client) -> Result<Found> {
         const CollectionPtr collection(mongoc_client_get_collection(
             client, request.collection.db.c_str(), request.collection.collection.c_str()));
         const FindAndModifyOptionsPtr modify(mongoc_find_and_modify_opts_new());
@@ -228,7 +223,10 @@ Result<std::optional<bson::Document>> MongoStore::find_and_modify(FindAndModifyR
                                                    BsonArgument(request.projection.view()));
         mongoc_find_and_modify_opts_set_max_time_ms(
             modify.get(), static_cast<std::uint32_t>(options.timeout.count()));
-        const bson::Document extra = write_options(options);
+        bson::Builder b;
+        append_write_concern(b, options);
+        ANGELIA_TRY(append_session(b, client));
+        const bson::Document extra = b.take();
         if (!extra.empty())
             mongoc_find_and_modify_opts_append(modify.get(), BsonArgument(extra.view()));
         ReplyBson raw;

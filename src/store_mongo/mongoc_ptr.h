@@ -61,6 +61,8 @@ class ReplyBson {
         bson_destroy(&bson_);
         return &bson_;
     }
+    /// Empty at first; for calls that append.
+    bson_t* mutable_bson() { return &bson_; }
     const bson_t* get() const { return &bson_; }
 
   private:

@@ -1,4 +1,4 @@
-// Time, capabilities, refusals and the end of a store.
+// Time, capabilities and the end of a store.
 #include "store_under_test.h"
 
 #include <atomic>
@@ -26,24 +26,6 @@ TEST_P(StoreContract, CapabilitiesAreWhatTheSuiteUses) {
     EXPECT_TRUE(c->ttl_indexes);
     EXPECT_FALSE(c->topology.empty());
     EXPECT_FALSE(c->server_version.empty());
-}
-
-TEST_P(StoreContract, SessionsAndTransactionsAreRefusedClearly) {
-    const auto session = store_.start_session();
-    ASSERT_FALSE(session);
-    EXPECT_EQ(session.error().to_string(),
-              "CommandNotSupported (115): sessions are not available yet: call the store's verbs "
-              "without one");
-    bool ran = false;
-    const auto done = store_.with_transaction([&](Session&) -> Result<void> {
-        ran = true;
-        return {};
-    });
-    ASSERT_FALSE(done);
-    EXPECT_EQ(done.error().to_string(),
-              "CommandNotSupported (115): transactions are not available yet: nothing was run; use "
-              "single verbs, bulk_write or claim");
-    EXPECT_FALSE(ran);
 }
 
 TEST_P(StoreContract, DiagnosticsMeasureWriteLatency) {

@@ -53,6 +53,14 @@ class StoreContract : public ::testing::TestWithParam<Adapter> {
     std::unique_ptr<Watch> watch(WatchLog& log, const CollectionName& name,
                                  WatchRequest request = {});
 
+    // Sessions (transactions_test.cpp); answers are "ok", or the code and the labels.
+    std::unique_ptr<Session> session();
+    std::unique_ptr<Session> transaction();  ///< a session with a transaction
+    std::string put_in(Session& s, const CollectionName& name, const char* document);
+    std::string set_in(Session& s, const CollectionName& name, const char* filter,
+                       const char* update);
+    std::string content_in(Session& s, const CollectionName& name);
+
     std::unique_ptr<StoreUnderTest> running_;
     Store store_;
     std::string prefix_;

@@ -106,10 +106,6 @@ class MutantStore final : public store::StoreAdapter {
     Result<std::unique_ptr<store::Session>> start_session() override {
         return real_->start_session();
     }
-    Result<void> with_transaction(const std::function<Result<void>(store::Session&)>& f,
-                                  const store::CallOptions& o) override {
-        return real_->with_transaction(f, o);
-    }
     std::unique_ptr<store::Diagnostics> diagnostics() override { return real_->diagnostics(); }
     std::string describe() const override { return real_->describe(); }
     Result<void> close() override { return real_->close(); }

@@ -1,7 +1,7 @@
 // The store port: what messaging and the outbox ask of a document database, in MongoDB's own
 // language of filters and updates. About a dozen verbs, each taking a batch. Adapters: embedded
-// engine, any MongoDB. One contract suite runs on all of them (tests/contract/). Sessions and
-// transactions are part of the interface; until they exist every adapter refuses them clearly.
+// engine, any MongoDB. One contract suite runs on all of them (tests/contract/). Several writes
+// become one with a transaction: with_transaction(), or a Session of one's own.
 //
 // `Store` is a cheap handle (copy it); it checks arguments before the adapter sees them. Threads:
 // everything is safe; calls block until the store answered (a write: until it is durable in the
@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace angelia::store {
@@ -35,16 +36,62 @@ enum class Acknowledge : std::uint8_t {
     None,      ///< {w: 0}: fire and forget
 };
 
-/// A unit of reads and writes of one client. Only its adapter makes one.
+/// What the reads of a transaction see.
+enum class ReadConcern : std::uint8_t {
+    Snapshot,  ///< one moment, whatever others commit meanwhile
+    Majority,
+    Local,
+};
+
+struct TransactionOptions {
+    ReadConcern read_concern = ReadConcern::Snapshot;
+    Acknowledge acknowledge = Acknowledge::Default;  ///< of the commit; not None
+    milliseconds max_commit_time{30'000};            ///< behind it the commit's outcome is unknown
+
+    // -- with_transaction only
+    /// No new attempt begins after so long (the drivers' limit).
+    milliseconds retry_for{120'000};
+    const Clock* clock = &real_clock();
+    /// How to wait between attempts; empty: sleep. Simulations turn their clock.
+    std::function<void(microseconds)> pause;
+    std::uint64_t jitter_seed = 0;  ///< of the back-off; 0 = a random one
+};
+
+/// Reads and writes of one client, one after another: they see what was written in the session
+/// before (causal consistency), and between start and commit they are a transaction. Ask a store
+/// for one, name it in CallOptions::session of that store's verbs.
+///
+/// A transaction sees one moment and its own writes. A statement that fails ends it, also when only
+/// one write of a batch failed: the verb answers with that error, nothing of the transaction
+/// remains, and what is left to do is abort. It ends by itself after a minute (servers'
+/// transactionLifetimeLimitSeconds), when the session is destroyed and when the store is closed.
+/// Errors carry the drivers' labels: TransientTransactionError, the whole transaction may be tried
+/// again; UnknownTransactionCommitResult, the commit may. with_transaction() does both.
+///
+/// Threads: one call at a time; another one at the same time is refused with
+/// ConflictingOperationInProgress and changes nothing.
 class Session {
   public:
     virtual ~Session() = default;
+    /// The next verbs of this session are one transaction; the server hears of it with the first.
+    /// Errors: ConflictingOperationInProgress (one is open), InvalidOptions, IllegalOperation (the
+    /// server has no transactions; says what to do), ShutdownInProgress.
+    virtual Result<void> start_transaction(const TransactionOptions& options = {}) = 0;
+    /// Makes everything visible and durable at once. May be called again when the outcome is
+    /// unknown. Errors: NoSuchTransaction, WriteConflict, and those of writes.
+    virtual Result<void> commit_transaction() = 0;
+    /// Nothing of the transaction remains. That the server has ended it already, or cannot be
+    /// reached, is no error. Errors: NoSuchTransaction (none was started, or it was aborted),
+    /// TransactionCommitted.
+    virtual Result<void> abort_transaction() = 0;
+    /// From start to commit or abort; a statement that failed does not change it.
+    virtual bool in_transaction() const = 0;
 };
 
 struct CallOptions {
     Acknowledge acknowledge = Acknowledge::Default;
     milliseconds timeout{30'000};
-    Session* session = nullptr;  ///< not owned
+    Session* session = nullptr;  ///< not owned; of the same store
     /// The caller sends the same writes again when an error leaves open whether they took effect,
     /// and twice does no harm: an adapter may use what is not repeated by itself.
     bool repeatable = false;
@@ -252,18 +299,33 @@ class StoreAdapter {
     virtual Result<ServerTime> server_time(const CallOptions&) = 0;
     virtual Result<Capabilities> capabilities() = 0;  ///< probed once, then cached
     virtual Result<std::unique_ptr<Session>> start_session() = 0;
-    virtual Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
-                                          const CallOptions&) = 0;
     virtual std::unique_ptr<Diagnostics> diagnostics() = 0;
     /// "embedded:./data", "mongodb://127.0.0.1:27027/..." without secrets.
     virtual std::string describe() const = 0;
     virtual Result<void> close() = 0;
 };
 
+namespace detail {
+template <class R>
+struct ValueOf {};
+template <class T>
+struct ValueOf<Result<T>> {
+    using Type = T;
+};
+template <>
+struct ValueOf<Result<void>> {};
+}  // namespace detail
+
 /// What applications hold. Same verbs as the port, arguments checked: non-empty names, documents
 /// within limits, batches 1..100 000 (an empty batch answers at once with an empty result). Errors
 /// of every verb: InvalidNamespace, BSONObjectTooLarge, HostUnreachable, NetworkTimeout,
 /// MaxTimeMSExpired, ShutdownInProgress, and those of the server.
+///
+/// In a transaction: insert, find, update, find_and_modify, remove, bulk_write and count. claim,
+/// ensure_indexes, drop and list_collections are refused with OperationNotSupportedInTransaction
+/// before the server hears of them; the transaction goes on. capabilities, server_time, watch and
+/// diagnostics are no part of a session. In a session `acknowledge` is not None, in its transaction
+/// it is Default (the transaction's options say how the commit is acknowledged): InvalidOptions.
 class Store {
   public:
     Store() = default;
@@ -301,9 +363,35 @@ class Store {
     Result<std::unique_ptr<Watch>> watch(WatchRequest, WatchEvents);
     Result<ServerTime> server_time(const CallOptions& = {});
     Result<Capabilities> capabilities();
+    /// The store's session, for the caller alone; the connection it may hold is kept until it is
+    /// destroyed. Errors: ShutdownInProgress, ExceededTimeLimit (all connections in use).
     Result<std::unique_ptr<Session>> start_session();
-    Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
-                                  const CallOptions& = {});
+    /// Runs `work` in a transaction and commits it. `work` names the session it is given in the
+    /// options of its verbs, and returns their errors as they are, labels included.
+    ///
+    /// A TransientTransactionError (of a statement or of the commit) runs the whole of `work`
+    /// again, an UnknownTransactionCommitResult only the commit, with growing pauses and until
+    /// `retry_for` is over: `work` may run several times, so what it does besides the store must
+    /// bear that, and what it computes starts from nothing each time. Any other error aborts and is
+    /// returned. When `work` throws, the transaction is aborted too and the exception becomes an
+    /// error: an angelia::Exception the one it carries (so value_or_throw() may be used inside),
+    /// others OperationFailed with their text. When `work` itself commits or aborts, that is the
+    /// end. Errors: the last one of `work` or of the commit; an error with the label
+    /// UnknownTransactionCommitResult leaves open whether it was committed.
+    Result<void> with_transaction(const std::function<Result<void>(Session&)>& work,
+                                  const TransactionOptions& options = {});
+    /// The same for work with a result: with_transaction([&](Session& tx) -> Result<T> {...}).
+    template <class Work,
+              class T = typename detail::ValueOf<std::invoke_result_t<Work&, Session&>>::Type>
+    Result<T> with_transaction(Work work, const TransactionOptions& options = {}) {
+        std::optional<T> value;
+        const std::function<Result<void>(Session&)> store_value = [&](Session& tx) -> Result<void> {
+            ANGELIA_TRY_ASSIGN(value, work(tx));
+            return {};
+        };
+        ANGELIA_TRY(with_transaction(store_value, options));
+        return *std::move(value);
+    }
     std::unique_ptr<Diagnostics> diagnostics();
     std::string describe() const;
     Result<void> close();  ///< later calls answer ShutdownInProgress

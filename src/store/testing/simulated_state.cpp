@@ -92,16 +92,18 @@ Result<void> SimulatedServer::State::enter(const CollectionName& name, Simulated
     const std::string key = id_key((*stored)["_id"]);
     if (c.ids.count(key) != 0)
         return duplicate(name, "_id_", bson::make("_id", std::int32_t{1}), key_of(*stored));
+    ANGELIA_TRY(touch_document(name, (*stored)["_id"]));
     std::vector<std::pair<SimulatedIndex*, std::string>> added;
     for (auto& index : c.indexes) {
-        if (!index.definition.unique) continue;
+        if (!index.definition->unique) continue;
         ANGELIA_TRY_ASSIGN(const query::IndexKeys keys,
-                           query::index_keys(index.pattern, *stored, index.definition.sparse));
+                           query::index_keys(*index.pattern, *stored, index.definition->sparse));
         for (const auto& k : keys.keys) {
             if (index.keys.count(k) != 0) {
-                return duplicate(name, index.definition.name, index.definition.key.copy(),
-                                 query::key_values(index.pattern, *stored, k));
+                return duplicate(name, index.definition->name, index.definition->key.copy(),
+                                 query::key_values(*index.pattern, *stored, k));
             }
+            ANGELIA_TRY(touch_unique(name, index, k));
             added.emplace_back(&index, k);
         }
     }
@@ -124,6 +126,7 @@ void SimulatedServer::State::leave(SimulatedCollection& c, std::uint64_t sequenc
 Result<void> SimulatedServer::State::replace(const CollectionName& name, SimulatedCollection& c,
                                              std::uint64_t sequence, SharedDocument after) {
     const SharedDocument before = c.documents.at(sequence);
+    ANGELIA_TRY(touch_all(name, c, sequence));
     leave(c, sequence);
     if (auto entered = enter(name, c, sequence, std::move(after)); !entered) {
         ANGELIA_CHECK(enter(name, c, sequence, before).has_value());
@@ -149,6 +152,7 @@ void SimulatedServer::State::wake_watches() {
 
 Result<bson::Value> SimulatedServer::State::insert(const CollectionName& name,
                                                    bson::DocumentView document_view) {
+    ANGELIA_TRY(check_collection(name));
     ANGELIA_TRY_ASSIGN(bson::Document whole, complete(document_view, *this));
     const auto stored = std::make_shared<const bson::Document>(std::move(whole));
     ANGELIA_TRY(enter(name, collections[name], ++last_sequence, stored));
@@ -164,6 +168,7 @@ Result<std::vector<std::uint64_t>> SimulatedServer::State::matching(const Collec
                                                                     const query::Matcher& filter,
                                                                     bool one,
                                                                     const query::SortSpec& sort) {
+    ANGELIA_TRY(check_collection(name));
     std::vector<std::uint64_t> found;
     const auto at = collections.find(name);
     if (at == collections.end()) return found;
@@ -241,6 +246,7 @@ Result<SimulatedWrite> SimulatedServer::State::remove(const CollectionName& name
     for (const auto sequence : found) {
         SimulatedCollection& c = collections[name];
         done.before = c.documents.at(sequence);
+        ANGELIA_TRY(touch_all(name, c, sequence));
         leave(c, sequence);
         ++done.matched;
         const bson::Timestamp time = next_time();
@@ -264,31 +270,33 @@ Result<void> SimulatedServer::State::add_index(const CollectionName& name,
                                                const IndexDefinition& definition) {
     ANGELIA_TRY_ASSIGN(query::IndexKeyPattern pattern,
                        query::IndexKeyPattern::parse(definition.key));
+    ANGELIA_TRY(check_untouched(name));
     SimulatedCollection& c = collections[name];
     for (const auto& index : c.indexes) {
-        const bool same_key = index.definition.key.view().identical(definition.key.view());
-        const bool same = same_key && index.definition.unique == definition.unique &&
-                          index.definition.sparse == definition.sparse &&
-                          index.definition.expire_after_seconds == definition.expire_after_seconds;
-        if (same && index.definition.name == definition.name) return {};
-        if (same_key || index.definition.name == definition.name) {
+        const bool same_key = index.definition->key.view().identical(definition.key.view());
+        const bool same = same_key && index.definition->unique == definition.unique &&
+                          index.definition->sparse == definition.sparse &&
+                          index.definition->expire_after_seconds == definition.expire_after_seconds;
+        if (same && index.definition->name == definition.name) return {};
+        if (same_key || index.definition->name == definition.name) {
             return {same_key ? ErrorCode::IndexOptionsConflict : ErrorCode::IndexKeySpecsConflict,
                     fmt::format("index {} on {} conflicts with the existing index {}",
-                                definition.name, name.full(), index.definition.name)};
+                                definition.name, name.full(), index.definition->name)};
         }
     }
-    SimulatedIndex index{{definition.name, definition.key.copy(), definition.unique,
-                          definition.sparse, definition.expire_after_seconds},
-                         std::move(pattern),
+    SimulatedIndex index{std::make_shared<const IndexDefinition>(IndexDefinition{
+                             definition.name, definition.key.copy(), definition.unique,
+                             definition.sparse, definition.expire_after_seconds}),
+                         std::make_shared<const query::IndexKeyPattern>(std::move(pattern)),
                          {}};
     if (definition.unique) {
         for (const auto& [sequence, stored] : c.documents) {
             ANGELIA_TRY_ASSIGN(const query::IndexKeys keys,
-                               query::index_keys(index.pattern, *stored, definition.sparse));
+                               query::index_keys(*index.pattern, *stored, definition.sparse));
             for (const auto& key : keys.keys) {
                 if (!index.keys.emplace(key, sequence).second) {
                     return duplicate(name, definition.name, definition.key.copy(),
-                                     query::key_values(index.pattern, *stored, key));
+                                     query::key_values(*index.pattern, *stored, key));
                 }
             }
         }
@@ -297,8 +305,9 @@ Result<void> SimulatedServer::State::add_index(const CollectionName& name,
     return {};
 }
 
-void SimulatedServer::State::drop(const CollectionName& name) {
-    if (collections.erase(name) == 0) return;
+Result<void> SimulatedServer::State::drop(const CollectionName& name) {
+    ANGELIA_TRY(check_untouched(name));
+    if (collections.erase(name) == 0) return {};
     const bson::Timestamp time = next_time();
     log({time,
          name,
@@ -306,6 +315,63 @@ void SimulatedServer::State::drop(const CollectionName& name) {
          {},
          false,
          true});
+    return {};
+}
+
+std::string SimulatedServer::State::document_key(const CollectionName& name,
+                                                 bson::ValueView id) const {
+    return name.full() + '\0' + '\0' + id_key(id);
+}
+
+std::optional<std::uint64_t> SimulatedServer::State::sequence_of(const CollectionName& name,
+                                                                 bson::ValueView id) const {
+    const auto at = collections.find(name);
+    if (at == collections.end()) return std::nullopt;
+    const auto entry = at->second.ids.find(id_key(id));
+    return entry == at->second.ids.end() ? std::nullopt : std::optional(entry->second);
+}
+
+Result<void> SimulatedServer::State::touch_document(const CollectionName& name,
+                                                    bson::ValueView id) {
+    const bool unchanged = server == nullptr || server->document(name, id) == document(name, id);
+    return touch(document_key(name, id), unchanged);
+}
+
+Result<void> SimulatedServer::State::touch_unique(const CollectionName& name,
+                                                  const SimulatedIndex& index,
+                                                  const std::string& key) {
+    const auto owner = [&](const SimulatedIndex& of) {
+        const auto at = of.keys.find(key);
+        return at == of.keys.end() ? std::uint64_t{0} : at->second;
+    };
+    bool unchanged = true;
+    if (server != nullptr) {
+        for (const auto& newest : server->collections[name].indexes) {
+            if (newest.definition->name == index.definition->name)
+                unchanged = owner(newest) == owner(index);
+        }
+    }
+    return touch(name.full() + '\0' + index.definition->name + '\0' + key, unchanged);
+}
+
+Result<void> SimulatedServer::State::touch_all(const CollectionName& name, SimulatedCollection& c,
+                                               std::uint64_t sequence) {
+    ANGELIA_TRY(touch_document(name, (*c.documents.at(sequence))["_id"]));
+    for (const auto& index : c.indexes) {
+        for (const auto& [key, owner] : index.keys) {
+            if (owner == sequence) ANGELIA_TRY(touch_unique(name, index, key));
+        }
+    }
+    return {};
+}
+
+Result<void> SimulatedServer::State::check_untouched(const CollectionName& name) const {
+    const std::string prefix = name.full() + '\0';
+    const auto held = intents.lower_bound(prefix);
+    if (held == intents.end() || held->first.rfind(prefix, 0) != 0) return {};
+    return {ErrorCode::MaxTimeMSExpired,
+            fmt::format("an open transaction has changed {}; a simulated call does not wait for it",
+                        name.full())};
 }
 
 std::int64_t SimulatedServer::State::expire() {
@@ -313,10 +379,10 @@ std::int64_t SimulatedServer::State::expire() {
     for (auto& [name, c] : collections) {
         std::vector<std::uint64_t> over;
         for (const auto& index : c.indexes) {
-            if (!index.definition.expire_after_seconds) continue;
-            const std::string field((*index.definition.key.view().begin()).key);
+            if (!index.definition->expire_after_seconds) continue;
+            const std::string field((*index.definition->key.view().begin()).key);
             const std::int64_t limit =
-                now().millis - std::int64_t{1000} * *index.definition.expire_after_seconds;
+                now().millis - std::int64_t{1000} * *index.definition->expire_after_seconds;
             for (const auto& [sequence, stored] : c.documents) {
                 const auto date = stored->view().find_path(field).get_date();
                 if (date && date->millis <= limit) over.push_back(sequence);
@@ -325,7 +391,9 @@ std::int64_t SimulatedServer::State::expire() {
         for (const auto sequence : over) {
             if (c.documents.count(sequence) == 0) continue;
             const auto filter = query::Matcher::parse(key_of(*c.documents.at(sequence)));
-            count += remove(name, filter.value(), false).value().matched;
+            // What a transaction holds goes with a later pass.
+            const auto removed = remove(name, filter.value(), false);
+            count += removed ? removed->matched : 0;
         }
     }
     return count;

@@ -5,6 +5,7 @@
 #include "engine/query/matcher.h"
 #include "engine/query/sort.h"
 #include "engine/query/update.h"
+#include "store/session_core.h"
 #include "store/testing/simulated_store.h"
 
 #include <atomic>
@@ -28,9 +29,9 @@ struct SimulatedEvent {
 };
 
 struct SimulatedIndex {
-    IndexDefinition definition;
-    query::IndexKeyPattern pattern;
-    std::map<std::string, std::uint64_t> keys;  ///< unique indexes only
+    std::shared_ptr<const IndexDefinition> definition;      ///< shared with snapshots
+    std::shared_ptr<const query::IndexKeyPattern> pattern;  ///< shared with snapshots
+    std::map<std::string, std::uint64_t> keys;              ///< unique indexes only
 };
 
 struct SimulatedCollection {
@@ -50,6 +51,7 @@ struct SimulatedWrite {
 bson::Document token_of(bson::Timestamp time);
 std::optional<bson::Timestamp> time_of(bson::DocumentView token);
 
+struct SimulatedTransaction;
 class SimulatedWatch;
 
 /// Guarded by `mutex` unless said otherwise.
@@ -69,6 +71,13 @@ struct SimulatedServer::State {
     bool change_streams = true;
     std::map<std::string, std::int64_t> counts;
     std::vector<std::weak_ptr<SimulatedWatch>> watches;
+    // Transactions (simulated_transaction.h). A transaction's view is a State, too: it knows whose.
+    std::map<std::uint64_t, std::shared_ptr<SimulatedTransaction>> open_transactions;
+    std::map<std::string, std::uint64_t> intents;  ///< documents and unique keys: held by whom
+    std::uint64_t last_transaction = 0;
+    bool blocked = false;  ///< a write has met an intent
+    State* server = nullptr;
+    SimulatedTransaction* transaction = nullptr;
 
     bson::Date now() const { return {clock.system_millis() + clock_offset.count()}; }
     bson::Timestamp next_time();
@@ -85,12 +94,47 @@ struct SimulatedServer::State {
                                                 const query::SortSpec& sort);
     SharedDocument document(const CollectionName& name, bson::ValueView id) const;
     Result<void> add_index(const CollectionName& name, const IndexDefinition& definition);
-    void drop(const CollectionName& name);
+    Result<void> drop(const CollectionName& name);
     std::int64_t expire();
     /// Wakes every watch that may have something to read; after each write, still under the mutex.
     void wake_watches();
 
+    std::shared_ptr<SimulatedTransaction> begin();
+    Result<void> commit(SimulatedTransaction& transaction);
+    void abort(SimulatedTransaction& transaction);
+    void abort_overdue();
+    /// Runs a call outside of transactions: all of it, or nothing when it meets an open one.
+    template <class T, class Work>
+    Result<T> run_plain(Work&& work) {
+        if (intents.empty()) return work(*this);
+        const auto before = collections;
+        const auto event_count = events.size();
+        blocked = false;
+        Result<T> done = work(*this);
+        if (!blocked) return done;
+        collections = before;
+        events.resize(event_count);
+        // Once more the error itself, where the call took it for one of a single operation.
+        return {ErrorCode::MaxTimeMSExpired,
+                "an open transaction holds what this call changes; a simulated call does not wait "
+                "for it"};
+    }
+
   private:
+    /// Takes the intent on a key that a transaction changes. `unchanged`: the key is at the server
+    /// as the transaction sees it. Outside of transactions: refuses what one holds.
+    Result<void> touch(const std::string& key, bool unchanged);
+    /// The keys of a document that is about to go.
+    Result<void> touch_all(const CollectionName& name, SimulatedCollection& c,
+                           std::uint64_t sequence);
+    Result<void> touch_document(const CollectionName& name, bson::ValueView id);
+    Result<void> touch_unique(const CollectionName& name, const SimulatedIndex& index,
+                              const std::string& key);
+    Result<void> check_collection(const CollectionName& name) const;
+    Result<void> check_untouched(const CollectionName& name) const;
+    void forget(const SimulatedTransaction& transaction);
+    std::string document_key(const CollectionName& name, bson::ValueView id) const;
+    std::optional<std::uint64_t> sequence_of(const CollectionName& name, bson::ValueView id) const;
     Result<void> enter(const CollectionName& name, SimulatedCollection& c, std::uint64_t sequence,
                        SharedDocument document);
     void leave(SimulatedCollection& c, std::uint64_t sequence);
@@ -99,7 +143,7 @@ struct SimulatedServer::State {
     void log(SimulatedEvent event);
 };
 
-/// Shared by a client and its watches. Guarded by the server's mutex.
+/// Shared by a client, its watches and its sessions. Guarded by the server's mutex.
 struct SimulatedStore::Client {
     std::string name;
     Fault before, after;
@@ -112,6 +156,13 @@ struct SimulatedStore::Client {
     bool crashed = false;
     bool closed = false;
     Executor* executor = nullptr;
+    OpenSessions sessions;  ///< own synchronisation
+    Result<void> check_alive() const {
+        if (crashed)
+            return {ErrorCode::HostUnreachable, "the simulated client " + name + " has crashed"};
+        if (closed) return {ErrorCode::ShutdownInProgress, "the store was closed"};
+        return {};
+    }
 };
 
 /// A reader of the log. Its callbacks run one after another as tasks of the client's executor.

@@ -1,8 +1,10 @@
 #include "store/testing/simulated_store.h"
 
 #include "engine/query/projection.h"
-#include "store/refusals.h"
+#include "store/testing/simulated_call.h"
 #include "store/testing/simulated_state.h"
+#include "store/testing/simulated_transaction.h"
+#include "store/transaction_rules.h"
 
 #include <fmt/format.h>
 
@@ -160,40 +162,19 @@ SimulatedStore::~SimulatedStore() = default;
 
 template <class T, class Work>
 Result<T> SimulatedStore::call(std::string_view verb, const CollectionName& collection,
-                               std::size_t operations, Work&& work) {
-    Fault before, after;
-    std::optional<Client::Planned> planned;
-    {
-        const std::lock_guard<std::mutex> lock(server_->mutex);
-        ++server_->counts[std::string(verb)];
-        before = client_->before;
-        after = client_->after;
-        if (!client_->planned.empty()) {
-            planned = client_->planned.front();
-            client_->planned.pop_front();
-        }
-    }
-    const std::string name = collection.collection.empty() ? "" : collection.full();
-    const SimulatedCall made{client_->name, verb, name, operations};
-    if (before) {
-        if (auto error = before(made)) return *std::move(error);
-    }
-    if (planned && !planned->applied) return planned->error;
-    Result<T> result = [&]() -> Result<T> {
-        const std::lock_guard<std::mutex> lock(server_->mutex);
-        if (client_->crashed)
-            return Error(ErrorCode::HostUnreachable,
-                         "the simulated client " + client_->name + " has crashed");
-        if (client_->closed) return Error(ErrorCode::ShutdownInProgress, "the store was closed");
-        Result<T> done = work(*server_);
-        server_->wake_watches();
-        return done;
-    }();
-    if (after) {
-        if (auto error = after(made)) return *std::move(error);
-    }
-    if (planned) return planned->error;
-    return result;
+                               std::size_t operations, const CallOptions& options, Work&& work) {
+    ANGELIA_TRY_ASSIGN(const SessionUse use, SessionUse::begin(options, this));
+    Result<T> result = call_server<T>(*server_, *client_, verb, collection, operations,
+                                      [&](SimulatedServer::State& server) -> Result<T> {
+                                          if (!use.in_transaction())
+                                              return server.run_plain<T>(work);
+                                          return use.as<SimulatedSession>().template run<T>(
+                                              use.first_statement(), work);
+                                      });
+    if (result || !use.in_transaction()) return result;
+    Error error = std::move(result).error();
+    if (!crashed()) label_statement_error(error);
+    return error;
 }
 
 void SimulatedStore::set_fault_before(Fault fault) {
@@ -229,9 +210,13 @@ void SimulatedStore::restore_streams(bool drop_events) {
     }
 }
 
+// Its open transactions stay at the server until their time is over.
 void SimulatedStore::crash() {
-    const std::lock_guard<std::mutex> lock(server_->mutex);
-    client_->crashed = true;
+    {
+        const std::lock_guard<std::mutex> lock(server_->mutex);
+        client_->crashed = true;
+    }
+    client_->sessions.end_all();
 }
 
 bool SimulatedStore::crashed() const {
@@ -241,8 +226,8 @@ bool SimulatedStore::crashed() const {
 
 Result<InsertResult> SimulatedStore::insert(const CollectionName& name,
                                             std::span<const bson::DocumentView> documents,
-                                            bool ordered, const CallOptions&) {
-    return call<InsertResult>("insert", name, documents.size(),
+                                            bool ordered, const CallOptions& options) {
+    return call<InsertResult>("insert", name, documents.size(), options,
                               [&](SimulatedServer::State& server) -> Result<InsertResult> {
                                   InsertResult result;
                                   for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -259,10 +244,11 @@ Result<InsertResult> SimulatedStore::insert(const CollectionName& name,
 }
 
 Result<std::vector<bson::Document>> SimulatedStore::find(const FindRequest& request,
-                                                         const CallOptions&) {
+                                                         const CallOptions& options) {
     using Documents = std::vector<bson::Document>;
     return call<Documents>(
-        "find", request.collection, 1, [&](SimulatedServer::State& server) -> Result<Documents> {
+        "find", request.collection, 1, options,
+        [&](SimulatedServer::State& server) -> Result<Documents> {
             ANGELIA_TRY_ASSIGN(const query::Matcher filter, query::Matcher::parse(request.filter));
             ANGELIA_TRY_ASSIGN(const query::SortSpec sort, query::SortSpec::parse(request.sort));
             ANGELIA_TRY_ASSIGN(const query::Projection projection,
@@ -283,9 +269,10 @@ Result<std::vector<bson::Document>> SimulatedStore::find(const FindRequest& requ
 }
 
 Result<UpdateResult> SimulatedStore::update(const CollectionName& name, std::vector<UpdateOp> ops,
-                                            bool ordered, const CallOptions&) {
+                                            bool ordered, const CallOptions& options) {
     return call<UpdateResult>(
-        "update", name, ops.size(), [&](SimulatedServer::State& server) -> Result<UpdateResult> {
+        "update", name, ops.size(), options,
+        [&](SimulatedServer::State& server) -> Result<UpdateResult> {
             UpdateResult result;
             result.effective.resize(ops.size());
             for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -308,10 +295,10 @@ Result<UpdateResult> SimulatedStore::update(const CollectionName& name, std::vec
 }
 
 Result<std::optional<bson::Document>> SimulatedStore::find_and_modify(FindAndModifyRequest request,
-                                                                      const CallOptions&) {
+                                                                      const CallOptions& options) {
     using Found = std::optional<bson::Document>;
     return call<Found>(
-        "find_and_modify", request.collection, 1,
+        "find_and_modify", request.collection, 1, options,
         [&](SimulatedServer::State& server) -> Result<Found> {
             ANGELIA_TRY_ASSIGN(const query::Matcher filter, query::Matcher::parse(request.filter));
             ANGELIA_TRY_ASSIGN(const query::SortSpec sort, query::SortSpec::parse(request.sort));
@@ -337,9 +324,10 @@ Result<std::optional<bson::Document>> SimulatedStore::find_and_modify(FindAndMod
 }
 
 Result<DeleteResult> SimulatedStore::remove(const CollectionName& name, std::vector<DeleteOp> ops,
-                                            bool ordered, const CallOptions&) {
+                                            bool ordered, const CallOptions& options) {
     return call<DeleteResult>(
-        "remove", name, ops.size(), [&](SimulatedServer::State& server) -> Result<DeleteResult> {
+        "remove", name, ops.size(), options,
+        [&](SimulatedServer::State& server) -> Result<DeleteResult> {
             DeleteResult result;
             for (std::size_t i = 0; i < ops.size(); ++i) {
                 const bool go_on = note(result.errors, i, ordered, [&]() -> Result<void> {
@@ -357,10 +345,11 @@ Result<DeleteResult> SimulatedStore::remove(const CollectionName& name, std::vec
 }
 
 Result<BulkResult> SimulatedStore::bulk_write(std::vector<BulkOp> ops, bool ordered,
-                                              const CallOptions&) {
+                                              const CallOptions& options) {
     const CollectionName first = ops.front().collection;
     return call<BulkResult>(
-        "bulk_write", first, ops.size(), [&](SimulatedServer::State& server) -> Result<BulkResult> {
+        "bulk_write", first, ops.size(), options,
+        [&](SimulatedServer::State& server) -> Result<BulkResult> {
             BulkResult result;
             result.effective.resize(ops.size());
             const auto run = [&](const BulkOp& op) -> Result<bool> {
@@ -398,10 +387,10 @@ Result<BulkResult> SimulatedStore::bulk_write(std::vector<BulkOp> ops, bool orde
         });
 }
 
-Result<ClaimResult> SimulatedStore::claim(ClaimRequest request, const CallOptions&) {
+Result<ClaimResult> SimulatedStore::claim(ClaimRequest request, const CallOptions& options) {
     using Outcome = ClaimResult::Outcome;
     return call<ClaimResult>(
-        "claim", request.locks, request.candidates.size(),
+        "claim", request.locks, request.candidates.size(), options,
         [&](SimulatedServer::State& server) -> Result<ClaimResult> {
             ClaimResult result;
             result.entries.resize(request.candidates.size());
@@ -435,9 +424,9 @@ Result<ClaimResult> SimulatedStore::claim(ClaimRequest request, const CallOption
 }
 
 Result<std::int64_t> SimulatedStore::count(const CollectionName& name, bson::DocumentView filter,
-                                           const CallOptions&) {
+                                           const CallOptions& options) {
     return call<std::int64_t>(
-        "count", name, 1, [&](SimulatedServer::State& server) -> Result<std::int64_t> {
+        "count", name, 1, options, [&](SimulatedServer::State& server) -> Result<std::int64_t> {
             ANGELIA_TRY_ASSIGN(const query::Matcher matcher, query::Matcher::parse(filter));
             ANGELIA_TRY_ASSIGN(const std::vector<std::uint64_t> found,
                                server.matching(name, matcher, false, {}));
@@ -447,8 +436,8 @@ Result<std::int64_t> SimulatedStore::count(const CollectionName& name, bson::Doc
 
 Result<void> SimulatedStore::ensure_indexes(const CollectionName& name,
                                             std::vector<IndexDefinition> indexes,
-                                            const CallOptions&) {
-    return call<void>("ensure_indexes", name, indexes.size(),
+                                            const CallOptions& options) {
+    return call<void>("ensure_indexes", name, indexes.size(), options,
                       [&](SimulatedServer::State& server) -> Result<void> {
                           for (const auto& index : indexes)
                               ANGELIA_TRY(server.add_index(name, index));
@@ -456,17 +445,15 @@ Result<void> SimulatedStore::ensure_indexes(const CollectionName& name,
                       });
 }
 
-Result<void> SimulatedStore::drop(const CollectionName& name, const CallOptions&) {
-    return call<void>("drop", name, 1, [&](SimulatedServer::State& server) -> Result<void> {
-        server.drop(name);
-        return {};
-    });
+Result<void> SimulatedStore::drop(const CollectionName& name, const CallOptions& options) {
+    return call<void>("drop", name, 1, options,
+                      [&](SimulatedServer::State& server) { return server.drop(name); });
 }
 
 Result<std::vector<std::string>> SimulatedStore::list_collections(std::string_view db,
-                                                                  const CallOptions&) {
+                                                                  const CallOptions& options) {
     using Names = std::vector<std::string>;
-    return call<Names>("list_collections", kNowhere, 1,
+    return call<Names>("list_collections", kNowhere, 1, options,
                        [&](SimulatedServer::State& server) -> Result<Names> {
                            Names names;
                            for (const auto& [name, c] : server.collections) {
@@ -481,7 +468,7 @@ Result<std::unique_ptr<Watch>> SimulatedStore::watch(WatchRequest request, Watch
     if (request.resume_after && !time_of(*request.resume_after))
         return {ErrorCode::InvalidResumeToken, "resume_after is no token of this store"};
     return call<std::unique_ptr<Watch>>(
-        "watch", CollectionName(request.collection), 1,
+        "watch", CollectionName(request.collection), 1, {},
         [&](SimulatedServer::State& server) -> Result<std::unique_ptr<Watch>> {
             auto watch = std::make_shared<SimulatedWatch>(server_, client_, std::move(request),
                                                           std::move(events), std::move(match));
@@ -492,29 +479,31 @@ Result<std::unique_ptr<Watch>> SimulatedStore::watch(WatchRequest request, Watch
 }
 
 Result<ServerTime> SimulatedStore::server_time(const CallOptions&) {
-    return call<ServerTime>("server_time", kNowhere, 1,
+    return call<ServerTime>("server_time", kNowhere, 1, {},
                             [](SimulatedServer::State& server) -> Result<ServerTime> {
                                 return ServerTime{server.now(), microseconds(0)};
                             });
 }
 
 Result<Capabilities> SimulatedStore::capabilities() {
-    return call<Capabilities>(
-        "capabilities", kNowhere, 1, [](SimulatedServer::State& server) -> Result<Capabilities> {
-            Capabilities c;
-            c.change_streams = c.start_after = c.batch_tokens = server.change_streams;
-            c.fills_timestamps = c.ttl_indexes = true;
-            c.topology = "simulated";
-            c.server_version = "simulated";
-            return c;
-        });
+    return call<Capabilities>("capabilities", kNowhere, 1, {},
+                              [](SimulatedServer::State& server) -> Result<Capabilities> {
+                                  Capabilities c;
+                                  c.change_streams = c.start_after = c.batch_tokens =
+                                      server.change_streams;
+                                  c.fills_timestamps = c.ttl_indexes = c.transactions = true;
+                                  c.topology = "simulated";
+                                  c.server_version = "simulated";
+                                  return c;
+                              });
 }
 
-Result<std::unique_ptr<Session>> SimulatedStore::start_session() { return sessions_refused(); }
-
-Result<void> SimulatedStore::with_transaction(const std::function<Result<void>(Session&)>&,
-                                              const CallOptions&) {
-    return transactions_refused();
+Result<std::unique_ptr<Session>> SimulatedStore::start_session() {
+    {
+        const std::lock_guard<std::mutex> lock(server_->mutex);
+        ANGELIA_TRY(client_->check_alive());
+    }
+    return client_->sessions.add(std::make_shared<SimulatedSession>(this, server_, client_));
 }
 
 std::unique_ptr<Diagnostics> SimulatedStore::diagnostics() {
@@ -524,6 +513,7 @@ std::unique_ptr<Diagnostics> SimulatedStore::diagnostics() {
 std::string SimulatedStore::describe() const { return "simulated:" + client_->name; }
 
 Result<void> SimulatedStore::close() {
+    client_->sessions.end_all();
     std::vector<std::shared_ptr<SimulatedWatch>> mine;
     {
         const std::lock_guard<std::mutex> lock(server_->mutex);

@@ -121,8 +121,6 @@ class SimulatedStore final : public StoreAdapter {
     Result<ServerTime> server_time(const CallOptions&) override;
     Result<Capabilities> capabilities() override;
     Result<std::unique_ptr<Session>> start_session() override;
-    Result<void> with_transaction(const std::function<Result<void>(Session&)>&,
-                                  const CallOptions&) override;
     std::unique_ptr<Diagnostics> diagnostics() override;
     std::string describe() const override;
     Result<void> close() override;
@@ -131,10 +129,12 @@ class SimulatedStore final : public StoreAdapter {
 
   private:
     friend class SimulatedServer;
+    friend class SimulatedSession;
     SimulatedStore(std::shared_ptr<SimulatedServer::State> server, std::string name);
+    /// `work` runs on the server, or in the transaction of the call's session.
     template <class T, class Work>
     Result<T> call(std::string_view verb, const CollectionName& collection, std::size_t operations,
-                   Work&& work);
+                   const CallOptions& options, Work&& work);
 
     std::shared_ptr<SimulatedServer::State> server_;
     std::shared_ptr<Client> client_;  ///< shared with this client's watches
