@@ -10,10 +10,12 @@
 
 namespace angelia {
 
+using store::CallOptions;
 using store::open_store;
 using store::OpenOptions;
 using store::Session;
 using store::Store;
+using store::TransactionOptions;
 
 struct ServerOptions {
     std::string bind = "127.0.0.1";     ///< loopback only, until there is authentication

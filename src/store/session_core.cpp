@@ -71,6 +71,11 @@ bool SessionCore::in_transaction() const {
     return is_open();
 }
 
+bool SessionCore::ended() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return ended_;
+}
+
 Result<void> SessionCore::start_transaction(const TransactionOptions& options) {
     ANGELIA_TRY_ASSIGN(const SessionUse use, SessionUse::enter(shared_from_this()));
     if (is_open())
@@ -100,11 +105,15 @@ Result<void> SessionCore::commit_transaction() {
         const std::lock_guard<std::mutex> lock(mutex_);
         state_ = State::Committed;
     }
-    if (!had_statements_) return {};
+    if (!had_statements_) {
+        if (!again) forget_empty();
+        return {};
+    }
     auto done = commit(options_, again);
     if (done) return {};
     Error error = std::move(done).error();
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (is_final(error)) ended_ = true;
     if (ended_) {
         error.code = ErrorCode::ShutdownInProgress;
         error.message = "the store was closed during the commit: " + error.message;
@@ -128,7 +137,7 @@ Result<void> SessionCore::abort_transaction() {
         const std::lock_guard<std::mutex> lock(mutex_);
         state_ = State::Aborted;
     }
-    if (had_statements_) abort();
+    had_statements_ ? abort() : forget_empty();
     return {};
 }
 
@@ -157,6 +166,11 @@ Result<SessionUse> SessionUse::begin(const CallOptions& options, const void* sto
     const std::lock_guard<std::mutex> lock(core.mutex_);
     core.state_ = use.in_transaction_ ? State::InProgress : State::None;
     return use;
+}
+
+bool is_ended(const Session& session) {
+    const auto* handle = dynamic_cast<const SessionHandle*>(&session);
+    return handle != nullptr && handle->core()->ended();
 }
 
 Result<std::unique_ptr<Session>> OpenSessions::add(std::shared_ptr<SessionCore> core) {

@@ -23,6 +23,7 @@ class SessionCore : public std::enable_shared_from_this<SessionCore> {
     Result<void> commit_transaction();
     Result<void> abort_transaction();
     bool in_transaction() const;
+    bool ended() const;
     /// Aborts what is open and lets go of what the session holds, at once or as soon as the call
     /// that runs is over. Later calls answer ShutdownInProgress.
     void end();
@@ -36,6 +37,10 @@ class SessionCore : public std::enable_shared_from_this<SessionCore> {
     /// Of a transaction with at least one statement. Failures are nobody's concern: the server ends
     /// it by itself.
     virtual void abort() = 0;
+    /// A transaction without statements was committed or aborted.
+    virtual void forget_empty() {}
+    /// This error will not go away: the store is closing.
+    virtual bool is_final(const Error&) const { return false; }
     /// Gives back what the session holds; once, when nothing runs and nothing is open.
     virtual void release() = 0;
 
@@ -88,6 +93,9 @@ class SessionUse {
     bool in_transaction_ = false;
     bool first_statement_ = false;
 };
+
+/// True when the store of the session was closed: trying again is of no use.
+bool is_ended(const Session& session);
 
 /// The sessions that are open at one store, to be ended with it. Threads: safe.
 class OpenSessions {

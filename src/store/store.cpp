@@ -290,7 +290,9 @@ Result<std::unique_ptr<Watch>> Store::watch(WatchRequest request, WatchEvents ev
 
 Result<ServerTime> Store::server_time(const CallOptions& options) {
     ANGELIA_STORE_CHECK_CALL(options);
-    return adapter_->server_time(options);
+    CallOptions alone = options;
+    alone.session = nullptr;  // no part of a session, and no statement of its transaction
+    return adapter_->server_time(alone);
 }
 
 Result<Capabilities> Store::capabilities() {

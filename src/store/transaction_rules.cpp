@@ -72,7 +72,7 @@ TransactionDecision decide_transaction(const TransactionStep& step) {
     const bool commit_again = !work && step.error->code != ErrorCode::MaxTimeMSExpired &&
                               step.error->has_label(kUnknownCommitResult);
     const bool start_again = !commit_again && step.error->has_label(kTransientTransactionError);
-    if (!commit_again && !start_again) return decision;
+    if (step.closed || (!commit_again && !start_again)) return decision;
     const auto pause = pause_after(commit_again ? step.commits : step.attempts, step.jitter);
     if (step.elapsed + pause >= step.retry_for) return decision;
     decision.action = commit_again ? Action::CommitAgain : Action::StartAgain;

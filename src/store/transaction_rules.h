@@ -37,7 +37,8 @@ struct TransactionStep {
     std::uint32_t commits = 0;   ///< how often this attempt was committed
     microseconds elapsed{0};     ///< since the first attempt began
     microseconds retry_for{0};
-    double jitter = 0;  ///< [0, 1)
+    double jitter = 0;    ///< [0, 1)
+    bool closed = false;  ///< the store was: nothing is tried again
 };
 
 struct TransactionDecision {

@@ -92,6 +92,15 @@ TEST(TransactionRules, AnUnknownCommitIsCommittedAgain) {
         << "a label of commits means nothing in work";
 }
 
+TEST(TransactionRules, NothingIsTriedAgainOnAClosedStore) {
+    auto s = step(Kind::Commit, labelled(ErrorCode::ShutdownInProgress, kUnknownCommitResult));
+    s.closed = true;
+    EXPECT_EQ(text(decide_transaction(s)), "return after 0");
+    s = step(Kind::Work, labelled(ErrorCode::HostUnreachable, kTransientTransactionError));
+    s.closed = true;
+    EXPECT_EQ(text(decide_transaction(s)), "abort, return after 0");
+}
+
 TEST(TransactionRules, OtherErrorsAbortAndAreReturned) {
     EXPECT_EQ(text(decide_transaction(step(Kind::Work, Error(ErrorCode::DuplicateKey, "")))),
               "abort, return after 0");

@@ -1,4 +1,5 @@
 // The drivers' convenient way to run a transaction: again after transient errors, bounded in time.
+#include "store/session_core.h"
 #include "store/transaction_rules.h"
 
 #include <angelia/store/store.h>
@@ -56,6 +57,7 @@ Result<void> Store::with_transaction(const std::function<Result<void>(Session&)>
         step.elapsed =
             std::chrono::duration_cast<microseconds>(options.clock->steady_now() - began);
         step.jitter = jitter(random);
+        step.closed = is_ended(*session);
         return decide_transaction(step);
     };
     for (;;) {

@@ -68,7 +68,8 @@ void EmbeddedSession::abort() {
 }
 
 void EmbeddedSession::release() {
-    engine_->end_session(key_.lsid);
+    // The engine need not hear of it: cursors ended with their transaction, and the id is used
+    // again.
     engine_.reset();
     ids_->give_back(std::move(key_));
 }

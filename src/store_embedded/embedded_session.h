@@ -36,6 +36,11 @@ class EmbeddedSession final : public store::SessionCore {
     Result<void> start(const store::TransactionOptions& options) override;
     Result<void> commit(const store::TransactionOptions& options, bool again) override;
     void abort() override;
+    /// The engine in this process does not come back: what MongoDB's clients take for a server that
+    /// is replaced by another one ends the matter here.
+    bool is_final(const Error& error) const override {
+        return error.code == ErrorCode::ShutdownInProgress;
+    }
     void release() override;
 
     std::shared_ptr<engine::Engine> engine_;  ///< shared with the store, until the session ends

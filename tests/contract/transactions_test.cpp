@@ -290,6 +290,16 @@ TEST_P(StoreContract, TransactionsRefuseWhatDoesNotBelongInThemAndGoOn) {
     EXPECT_EQ(content(c), "{\"_id\":1}\n{\"_id\":2}\n");
 }
 
+TEST_P(StoreContract, AskingForTheTimeIsNoStatement) {
+    const auto c = collection();
+    put(c, {R"({"_id": 1})"});
+    const auto tx = transaction();
+    EXPECT_EQ(outcome(store_.server_time(in(*tx))), "ok");
+    EXPECT_EQ(put_in(*tx, c, R"({"_id": 2})"), "ok") << "which begins the transaction";
+    EXPECT_EQ(outcome(tx->commit_transaction()), "ok");
+    EXPECT_EQ(content(c), "{\"_id\":1}\n{\"_id\":2}\n");
+}
+
 TEST_P(StoreContract, TransactionOptionsAreChecked) {
     const auto tx = session();
     TransactionOptions options;
