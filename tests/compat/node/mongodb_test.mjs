@@ -7,7 +7,7 @@ import { Server } from "./server.mjs";
 const require = createRequire(process.env.ANGELIA_NODE_MODULES + "/");
 const { MongoClient, Long, MongoServerError } = require("mongodb");
 
-const options = { serverSelectionTimeoutMS: 20000 };
+const options = { serverSelectionTimeoutMS: 8000 };
 const server = new Server();
 let uri, client, db, things;
 
