@@ -11,6 +11,8 @@ PACKAGES_BUILD=(g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config ccac
     librocksdb-dev libmongoc-dev libbson-dev libasio-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libintelrdfpmath-dev
     libsnappy-dev zlib1g-dev libzstd-dev)
 PACKAGES_TEST=(libgtest-dev python3:python3 python3-venv:@venv nodejs:node npm:npm)
+PACKAGES_JAVA=(maven:mvn default-jdk-headless:javac)
+PACKAGES_GO=(golang:go)
 PACKAGES_LINT=(clang-14 clang-format-14 clang-tidy-14)
 
 say() { printf '%s\n' "$*" >&2; }
@@ -88,9 +90,10 @@ test_clients() {  # real drivers for tests/compat, inside this tree only
         cp tests/compat/requirements.txt .cache/venv/requirements.txt
     fi
     mkdir -p .cache/node
-    if ! cmp -s tests/compat/package.json .cache/node/package.json || [ ! -d .cache/node/node_modules/mongodb ]; then
+    if ! cmp -s tests/compat/package.json .cache/node/package.json || ! cmp -s tests/compat/package-lock.json .cache/node/package-lock.json || [ ! -d .cache/node/node_modules/mongodb ]; then
         cp tests/compat/package.json .cache/node/package.json
-        (cd .cache/node && npm install --silent --no-audit --no-fund >&2)
+        cp tests/compat/package-lock.json .cache/node/package-lock.json
+        (cd .cache/node && npm ci --silent --no-audit --no-fund >&2)
     fi
     tools/demo_input.sh .cache/demo-input.ndjson
 }
@@ -106,6 +109,14 @@ verb_test() {
         esac
         shift
     done
+    case $compat in
+        java | go)  # more languages than everyone has; only the program is built
+            [ "$compat" = java ] && need "${PACKAGES_JAVA[@]}"
+            [ "$compat" = go ] && need "${PACKAGES_GO[@]}"
+            build_program
+            ANGELIA_PROGRAM=$PWD/$PROGRAM exec "tests/compat/$compat/run.sh" "${rest[@]}"
+            ;;
+    esac
     if [ $quick -eq 1 ]; then
         need "${PACKAGES_BUILD[@]}" libgtest-dev
         configure release -DANGELIA_TESTS=ON
@@ -118,7 +129,7 @@ verb_test() {
     configure release -DANGELIA_TESTS=ON
     ninja_build release all
     if [ -n "$compat" ]; then
-        ctest --test-dir build/release --output-on-failure --no-tests=error -R "^compat_$compat\$" "${rest[@]}"
+        ctest --test-dir build/release --output-on-failure --no-tests=error -R "^compat_$compat(_|\$)" "${rest[@]}"
         return
     fi
     ctest --test-dir build/release -j2 --output-on-failure -LE '^long$' "${rest[@]}"
@@ -185,7 +196,7 @@ verb_help() {
 ./do test                   everything: builds, installs test clients below .cache/, runs all tests
 ./do test --quick           unit tests only, no ports
 ./do test --long            also more seeds, kill matrices, sanitizer builds
-./do test --compat NAME     one client: node, python
+./do test --compat NAME     one client: node, python, java, go
 ./do build                  the program, at build/release/angelia
 ./do serve [options]        build and start the server
 ./do bench [options]        speed, as ratios to floors measured in the same run

@@ -116,6 +116,8 @@ void Call::succeed(bson::Builder fields, std::optional<bson::Timestamp> time) {
         if (!wce.has("codeName")) named.add("codeName", error_code_name(code));
         fields.add("writeConcernError", named.take());
         add_labels(fields, labels_for_write_concern_error(*this, code));
+        // Without it a driver takes the server for lost until its next heartbeat, 10 s later.
+        if (is_state_change(code)) fields.add("topologyVersion", state_->topology_version());
     } else if (generic_.write_concern.unsatisfiable) {
         fields.add("writeConcernError", write_concern_error(generic_.write_concern));
         add_labels(fields, labels_for_write_concern_error(

@@ -100,12 +100,14 @@ TEST_F(Faults, AWriteConcernErrorExecutesTheCommand) {
     EXPECT_EQ(retriable.at("writeConcernError"),
               R"({"code":91,"errmsg":"x","errInfo":{"a":1},"codeName":"ShutdownInProgress"})");
     EXPECT_EQ(retriable.at("errorLabels"), R"(["RetryableWriteError"])");
+    EXPECT_NE(retriable.at("topologyVersion"), "missing");
     set(kOnce,
         R"({"failCommands": ["insert"], "writeConcernError": {"code": 64, "codeName": "Mine", "errorLabels": ["L"]}})");
     const auto timeout = insert(2, 2);
     EXPECT_EQ(timeout.at("writeConcernError"),
               R"({"code":64,"codeName":"Mine","errorLabels":["L"]})");
     EXPECT_EQ(timeout.at("errorLabels"), "missing");
+    EXPECT_EQ(timeout.at("topologyVersion"), "missing");
     set(kOnce,
         R"({"failCommands": ["insert"], "writeConcernError": {"code": 91}, "errorLabels": ["M"]})");
     EXPECT_EQ(insert(3, 3).at("errorLabels"), R"(["M"])");

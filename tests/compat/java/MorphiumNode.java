@@ -1,5 +1,5 @@
 // A real Morphium node against `angelia serve`, over Morphium's own wire driver: connects, writes, reads, watches, sends messages.
-// java MorphiumNode <host:port>: prints one line per case, ends with 0 when all of them passed.
+// Prints one line per case, ends with 0 when all of them passed.
 
 import de.caluga.morphium.Morphium;
 import de.caluga.morphium.MorphiumConfig;
@@ -180,15 +180,19 @@ public class MorphiumNode {
     }
 
     public static void main(String[] arguments) throws Exception {
-        hostAndPort = arguments[0];
-        morphium = connect();
-        Check.run("a Morphium node writes and reads", MorphiumNode::clean, MorphiumNode::writesAndReads);
-        Check.run("a Morphium node updates and deletes", MorphiumNode::clean, MorphiumNode::updatesAndDeletes);
-        Check.run("a Morphium node makes indexes, duplicates are refused", MorphiumNode::clean, MorphiumNode::indexesAndDuplicates);
-        Check.run("a Morphium node aggregates", MorphiumNode::clean, MorphiumNode::aggregates);
-        Check.run("a Morphium node watches", MorphiumNode::clean, MorphiumNode::watches);
-        Check.run("a Morphium node commits and aborts", MorphiumNode::clean, MorphiumNode::transactions);
-        Check.run("two Morphium nodes send, lock, answer", MorphiumNode::clean, MorphiumNode::messages);
+        try (Server server = new Server()) {
+            server.start();
+            hostAndPort = server.hostAndPort();
+            morphium = connect();
+            Check.run("a Morphium node writes and reads", MorphiumNode::clean, MorphiumNode::writesAndReads);
+            Check.run("a Morphium node updates and deletes", MorphiumNode::clean, MorphiumNode::updatesAndDeletes);
+            Check.run("a Morphium node makes indexes, duplicates are refused", MorphiumNode::clean, MorphiumNode::indexesAndDuplicates);
+            Check.run("a Morphium node aggregates", MorphiumNode::clean, MorphiumNode::aggregates);
+            Check.run("a Morphium node watches", MorphiumNode::clean, MorphiumNode::watches);
+            Check.run("a Morphium node commits and aborts", MorphiumNode::clean, MorphiumNode::transactions);
+            Check.run("two Morphium nodes send, lock, answer", MorphiumNode::clean, MorphiumNode::messages);
+            morphium.close();
+        }
         System.exit(Check.summary());
     }
 
