@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace angelia::engine {
 
@@ -128,6 +129,7 @@ std::vector<FinalChange> final_changes(
 }  // namespace
 
 Result<storage::CommitPosition> Transaction::commit() {
+    if (core_.options.transaction_mutant == TransactionMutant::IntentsFreedEarly) release_intents();
     std::map<storage::IndexId, std::pair<IndexPtr, storage::CollectionId>> indexes;
     std::map<storage::CollectionId, std::shared_ptr<LiveState>> collections;
     for (const auto& [id, pending] : pending_) {
@@ -136,8 +138,13 @@ Result<storage::CommitPosition> Transaction::commit() {
     }
     auto changes = final_changes(*workspace_, indexes, collections);
 
-    if (core_.options.transaction_mutant == TransactionMutant::IntentsFreedEarly) release_intents();
-    const bool halves = core_.options.transaction_mutant == TransactionMutant::CommitInTwoBatches;
+    // The planted fault: half of the records first.
+    std::size_t first_half = 0;
+    if (core_.options.transaction_mutant == TransactionMutant::CommitInTwoBatches)
+        first_half = static_cast<std::size_t>(std::count_if(
+                         changes.begin(), changes.end(),
+                         [](const auto& c) { return c.family == storage::Family::Records; })) /
+                     2;
     std::map<storage::CollectionId, storage::RecordId> first_record;
     auto scope = std::make_unique<ApplyScope>(core_);
     scope->make_atomic();
@@ -154,11 +161,13 @@ Result<storage::CommitPosition> Transaction::commit() {
     }
     const auto time = scope->stamp();
     const auto time_bytes = storage::encode_record_time(time);
-    std::size_t done = 0;
+    std::size_t records = 0;
     for (auto& change : changes) {
-        if (halves && done++ == changes.size() / 2) {
+        const bool record = change.family == storage::Family::Records;
+        if (first_half != 0 && record && records++ == first_half) {
             ANGELIA_TRY(scope->commit(nullptr, {}));
             scope.reset();
+            std::this_thread::yield();
             scope = std::make_unique<ApplyScope>(core_);
             scope->make_atomic();
         }
