@@ -41,6 +41,7 @@ class Section final : public ApplySection {
         ANGELIA_CHECK(decoded.has_value());  // it comes from OplogEntry::encode()
         overlay_.append_oplog(std::make_shared<const OplogEntry>(std::move(*decoded)));
     }
+    void attach(std::shared_ptr<const void> state) override { storage_.attach(std::move(state)); }
     std::size_t bytes() const override { return overlay_.bytes(); }
     std::size_t mark() override { return overlay_.mark(); }
     void rollback_to(std::size_t mark) override { overlay_.rollback_to(mark); }
@@ -88,11 +89,12 @@ std::unique_ptr<ApplySection> StorageImpl::begin_apply() {
     if (!options_.memory) help_with_backlog();
     apply_mutex_.lock();
     overlay_.clear();
+    attached_.reset();
     return std::make_unique<Section>(*this);
 }
 
 void StorageImpl::help_with_backlog() {
-    CommitPosition target;
+    View target;
     std::uint64_t target_bytes = 0;
     {
         std::lock_guard lock(state_mutex_);
@@ -133,9 +135,9 @@ Result<CommitPosition> StorageImpl::write_batch(Overlay& changes) {
         std::lock_guard lock(state_mutex_);
         if (closing_) return store_closed();
         if (write_error_) return *write_error_;
-        if (changes.empty()) return applied_;
+        if (changes.empty()) return applied_.position;
         writing_ = true;
-        position = {applied_.sequence + 1, applied_.time};
+        position = {applied_.position.sequence + 1, applied_.position.time};
     }
     if (options_.memory) ANGELIA_TRY(check_room(changes));
     for (const auto& entry : changes.oplog())
@@ -161,9 +163,11 @@ Result<CommitPosition> StorageImpl::write_batch(Overlay& changes) {
     }
     clock_mark_ = mark;
     oplog_.add(position.sequence, changes.oplog());
+    View view{snapshot(), position, attached_};
     {
         std::lock_guard lock(state_mutex_);
-        applied_ = position;
+        if (!view.state) view.state = applied_.state;
+        std::swap(applied_, view);
         ++commits_;
         bytes_written_ += batch_.GetDataSize();
         applied_bytes_ += batch_.GetDataSize();
@@ -174,6 +178,7 @@ Result<CommitPosition> StorageImpl::write_batch(Overlay& changes) {
         }
     }
     if (options_.memory) {
+        show(newest());
         oplog_.publish(position.sequence);
         watermark_.raise(position);
         request_trim_if_due();

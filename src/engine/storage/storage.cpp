@@ -65,8 +65,9 @@ Result<void> StorageImpl::start() {
     // a place in the oplog.
     const auto newest = std::max(oplog_.newest(), oplog_.oldest());
     clock_ = std::max(clock_mark_, newest.as_uint64());
-    applied_ = synced_ = {0, newest};
-    watermark_.start_at(applied_);
+    applied_ = published_ = {snapshot(), {0, newest}, nullptr};
+    synced_ = applied_.position;
+    watermark_.start_at(synced_);
     if (!options_.memory) ANGELIA_TRY(write_endpoint(options_.path, options_.endpoint_note));
 
     database_->background_errors->set_handler(
@@ -133,7 +134,26 @@ Result<void> StorageImpl::make_new_store() {
 
 CommitPosition StorageImpl::applied() const {
     std::lock_guard lock(state_mutex_);
+    return applied_.position;
+}
+
+View StorageImpl::newest() const {
+    std::lock_guard lock(state_mutex_);
     return applied_;
+}
+
+View StorageImpl::published() const {
+    std::lock_guard lock(view_mutex_);
+    return published_;
+}
+
+void StorageImpl::attach_first(std::shared_ptr<const void> state) {
+    {
+        std::lock_guard lock(state_mutex_);
+        applied_.state = state;
+    }
+    std::lock_guard lock(view_mutex_);
+    published_.state = std::move(state);
 }
 
 bson::Timestamp StorageImpl::next_timestamp() {

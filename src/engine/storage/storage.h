@@ -89,6 +89,14 @@ struct CommitPosition {
     bool operator==(const CommitPosition& other) const { return sequence == other.sequence; }
 };
 
+/// A moment of the store: exactly what was there after the commit at `position`. Keeps old versions
+/// alive: hold it briefly. Threads: may be shared.
+struct View {
+    SnapshotPtr snapshot;
+    CommitPosition position;            ///< the last commit in it
+    std::shared_ptr<const void> state;  ///< what was attached (ApplySection::attach) by then
+};
+
 /// The one serialised section. Keep it short: no parsing, no waiting, no user code inside. Leaves
 /// on commit() or destruction (then nothing happened, except that handed-out timestamps are never
 /// used again).
@@ -105,6 +113,9 @@ class ApplySection : public Reader {
     /// next_timestamp(). In commit it also goes to the tail.
     virtual void append_oplog(bson::Timestamp time, std::uint32_t sub,
                               std::shared_ptr<const std::string> entry) = 0;
+    /// From this commit on `state` is what views carry (instead of the one before). Dropped when
+    /// the commit fails, and not undone by rollback_to().
+    virtual void attach(std::shared_ptr<const void> state) = 0;
     /// Bytes put so far.
     virtual std::size_t bytes() const = 0;
     /// Forgets changes made after `mark`: a failed write in the middle of a list.
@@ -155,6 +166,14 @@ class Storage {
 
     virtual const Reader& latest() const = 0;
     virtual SnapshotPtr snapshot() const = 0;
+    /// The newest moment that nothing can take away any more: what reads are to see. Moves with the
+    /// watermark, before on_durable continuations run. In periodic mode a power cut may still take
+    /// it, the end of the process not. No lock is waited for that a committer holds.
+    virtual View published() const = 0;
+    /// The newest applied moment, which a power cut may still take away: for evaluating writes.
+    virtual View newest() const = 0;
+    /// What views carry before the first attach(). Once, before the store is used.
+    virtual void attach_first(std::shared_ptr<const void> state) = 0;
     virtual std::unique_ptr<Reader> at(SnapshotPtr snapshot) const = 0;
 
     virtual std::unique_ptr<Workspace> workspace(SnapshotPtr snapshot) const = 0;

@@ -214,6 +214,79 @@ TEST(StorageFaults, NothingIsTellableBeforeItsSync) {
     EXPECT_EQ(told, 40);
 }
 
+std::size_t records_in(const Storage& storage, const View& view) {
+    return testing::records_in(*storage.at(view.snapshot)).size();
+}
+
+TEST(StorageFaults, ViewShowsACommitWhenItsSyncIsDone) {
+    TempFolder folder;
+    FaultEnvironment disk;
+    auto storage = open_faulty(folder, disk);
+    storage->attach_first(std::make_shared<int>(1));
+    const auto number = [](const View& view) { return *static_cast<const int*>(view.state.get()); };
+    insert_durably(*storage, 1, "x").value_or_throw();
+    disk.hold_log_syncs();
+    auto section = storage->begin_apply();
+    section->put(Family::Records, record_key(1, 2), record_value({}, bson::make("_id", 2).bytes()));
+    section->attach(std::make_shared<int>(2));
+    const auto position = section->commit().value_or_throw();
+    section.reset();
+    EXPECT_EQ(records_in(*storage, storage->published()), 1u);
+    EXPECT_EQ(number(storage->published()), 1);
+    EXPECT_EQ(storage->published().position, storage->durable());
+    EXPECT_EQ(records_in(*storage, storage->newest()), 2u);
+    EXPECT_EQ(number(storage->newest()), 2);
+    EXPECT_EQ(storage->newest().position, position);
+    std::atomic<std::size_t> seen{0};
+    storage->on_durable(position,
+                        [&](Result<void>) { seen = records_in(*storage, storage->published()); });
+    const auto held = storage->published();
+    disk.release_log_syncs();
+    storage->wait_durable(position).value_or_throw();
+    EXPECT_TRUE(eventually([&] { return seen == 2; }));
+    EXPECT_EQ(number(storage->published()), 2);
+    EXPECT_EQ(records_in(*storage, held), 1u);
+}
+
+TEST(StorageFaults, ViewNeverShowsWhatASyncThatFailedWouldHaveKept) {
+    TempFolder folder;
+    FaultEnvironment disk;
+    auto storage = open_faulty(folder, disk);
+    insert_durably(*storage, 1, "x").value_or_throw();
+    disk.fail_next_log_sync();
+    EXPECT_FALSE(insert_durably(*storage, 2, "x"));
+    EXPECT_EQ(records_in(*storage, storage->published()), 1u);
+    EXPECT_EQ(records_in(*storage, storage->newest()), 2u);
+}
+
+TEST(StorageFaults, ViewMovesWhenTheStoreComesBackFromAFullDisk) {
+    TempFolder folder;
+    FaultEnvironment disk;
+    auto storage = open_faulty(folder, disk);
+    disk.fill_disk_after(0);
+    EXPECT_FALSE(insert_durably(*storage, 1, "x"));
+    EXPECT_EQ(records_in(*storage, storage->published()), 0u);
+    disk.free_disk();
+    EXPECT_TRUE(eventually([&] { return storage->statistics().writable; }));
+    EXPECT_EQ(records_in(*storage, storage->published()), 1u);
+}
+
+TEST(StorageFaults, PositionAndSnapshotOfAViewAreOfOneMoment) {
+    TempFolder folder;
+    FaultEnvironment disk;
+    auto storage = open_faulty(folder, disk);
+    std::atomic<bool> stop{false};
+    std::thread writer([&] {
+        for (std::int64_t i = 1; !stop; ++i) insert(*storage, i, "x").value_or_throw();
+    });
+    for (int i = 0; i < 300; ++i) {
+        const auto view = i % 2 == 0 ? storage->published() : storage->newest();
+        EXPECT_EQ(records_in(*storage, view), view.position.sequence);
+    }
+    stop = true;
+    writer.join();
+}
+
 TEST(StorageFaults, CommitsDuringASyncShareTheNextOne) {
     TempFolder folder;
     FaultEnvironment disk;

@@ -33,6 +33,9 @@ class StorageImpl final : public Storage {
     std::unique_ptr<Workspace> workspace(SnapshotPtr snapshot) const override {
         return make_workspace(database_, std::move(snapshot));
     }
+    View published() const override;
+    View newest() const override;
+    void attach_first(std::shared_ptr<const void> state) override;
     std::unique_ptr<ApplySection> begin_apply() override;
     void on_durable(CommitPosition position, std::function<void(Result<void>)> done) override {
         watermark_.when(position, std::move(done));
@@ -63,6 +66,7 @@ class StorageImpl final : public Storage {
     Result<CommitPosition> write(Overlay& changes);
     void left_section(std::chrono::steady_clock::time_point entered);
     Overlay& overlay() { return overlay_; }
+    void attach(std::shared_ptr<const void> state) { attached_ = std::move(state); }
     const DatabasePtr& database() const { return database_; }
 
   private:
@@ -73,10 +77,11 @@ class StorageImpl final : public Storage {
 
     void sync_loop();
     rocksdb::Status flush_log(bool sync);
-    /// After the log covers `target`: oplog, watermark, waiters.
-    void publish(CommitPosition target);
+    /// After the log covers `target`: reads, oplog, watermark, waiters.
+    void publish(const View& target);
     /// Without running anybody's code; the syncer's next round does.
-    void publish_quietly(CommitPosition target);
+    void publish_quietly(const View& target);
+    void show(const View& target);
     void help_with_backlog();
     /// `log_broken`: what was applied and not synced cannot become durable before a resume.
     void stop_writes(const rocksdb::Status& status, std::string_view what, bool log_broken);
@@ -108,6 +113,7 @@ class StorageImpl final : public Storage {
 
     std::mutex apply_mutex_;  // the section, and:
     Overlay overlay_;
+    std::shared_ptr<const void> attached_;  ///< with the commit of this section; null: as before
     rocksdb::WriteBatch batch_;
     std::uint64_t clock_mark_ = 0;         ///< persisted: no time above it was handed out
     std::uint64_t bytes_since_check_ = 0;  ///< memory mode
@@ -115,7 +121,7 @@ class StorageImpl final : public Storage {
     mutable std::mutex state_mutex_;  // everything below
     std::condition_variable syncer_wakes_;
     std::condition_variable keeper_wakes_;
-    CommitPosition applied_;
+    View applied_;  ///< taken with each commit; never let go under this lock (RocksDB's is above)
     CommitPosition synced_;  ///< strict: same as durable; periodic: what the device has
     std::uint64_t applied_bytes_ = 0;
     std::uint64_t synced_bytes_ = 0;
@@ -134,6 +140,9 @@ class StorageImpl final : public Storage {
     std::uint64_t commits_ = 0;
     std::uint64_t bytes_written_ = 0;
     std::uint64_t apply_us_max_ = 0;
+
+    mutable std::mutex view_mutex_;
+    View published_;  // guarded by view_mutex_; never let go under it
 
     std::thread syncer_;
     std::thread keeper_;

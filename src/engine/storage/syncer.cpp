@@ -20,56 +20,67 @@ void StorageImpl::sync_loop() {
     const bool periodic = options_.durability == Durability::Periodic;
     CommitPosition written;  // handed to the kernel; sequences of this run start at 1
     // periodic: the kernel has what the device has not
-    std::optional<SyncClock::time_point> sync_due;
+    constexpr auto kNotDue = SyncClock::time_point::max();
+    auto sync_due = kNotDue;
     std::unique_lock lock(state_mutex_);
     for (;;) {
-        const auto work = [&] { return !log_broken_ && applied_ != written; };
+        const auto work = [&] { return !log_broken_ && applied_.position != written; };
         const bool sync_now =
-            sync_due && !log_broken_ && (stopping_ || SyncClock::now() >= *sync_due);
+            sync_due != kNotDue && !log_broken_ && (stopping_ || SyncClock::now() >= sync_due);
         if (!work() && !sync_now) {
             if (stopping_) return;
             syncer_sleeps_ = true;
-            if (sync_due && !log_broken_) {
-                syncer_wakes_.wait_until(lock, *sync_due);
+            if (sync_due != kNotDue && !log_broken_) {
+                syncer_wakes_.wait_until(lock, sync_due);
             } else {
                 syncer_wakes_.wait(lock);
             }
             syncer_sleeps_ = false;
             continue;
         }
-        const auto target = applied_;
+        View target = applied_;
+        const auto position = target.position;
         const auto target_bytes = applied_bytes_;
         const bool sync = !periodic || sync_now;
         lock.unlock();
         // Everything applied before this call is in the log's buffer, so the watermark may follow
         // to `target`, not beyond.
-        if (const auto s = flush_log(sync); s.ok()) {
+        const auto s = flush_log(sync);
+        if (s.ok())
             publish(target);
-            lock.lock();
-            synced_bytes_ = std::max(synced_bytes_, target_bytes);
-            if (sync) {
-                synced_ = target;
-                sync_due.reset();
-            } else if (!sync_due) {
-                sync_due = SyncClock::now() + options_.periodic_sync;
-            }
-            written = target;
-        } else {
+        else
             stop_writes(s, sync ? "syncing the log of" : "writing the log of", true);
-            lock.lock();
-            written = target;  // the keeper makes it durable, or nobody does
-            sync_due.reset();
+        target = {};
+        lock.lock();
+        written = position;  // after a failure the keeper makes it durable, or nobody does
+        if (!s.ok()) {
+            sync_due = kNotDue;
+            continue;
+        }
+        synced_bytes_ = std::max(synced_bytes_, target_bytes);
+        if (sync) {
+            synced_ = position;
+            sync_due = kNotDue;
+        } else if (sync_due == kNotDue) {
+            sync_due = SyncClock::now() + options_.periodic_sync;
         }
     }
 }
 
-void StorageImpl::publish_quietly(CommitPosition target) {
-    std::lock_guard lock(publish_mutex_);
-    oplog_.publish(target.sequence);
-    watermark_.raise(target);
+void StorageImpl::show(const View& target) {
+    View before = target;  // let go after the lock
+    std::lock_guard lock(view_mutex_);
+    if (published_.position < target.position) std::swap(published_, before);
 }
 
-void StorageImpl::publish(CommitPosition target) {
+void StorageImpl::publish_quietly(const View& target) {
+    std::lock_guard lock(publish_mutex_);
+    show(target);  // first: who hears of a commit may read it
+    oplog_.publish(target.position.sequence);
+    watermark_.raise(target.position);
+}
+
+void StorageImpl::publish(const View& target) {
     publish_quietly(target);
     watermark_.notify();
     request_trim_if_due();
@@ -189,14 +200,14 @@ void StorageImpl::try_resume() {
     std::unique_lock lock(state_mutex_);
     resume_wanted_ = false;
     if (!write_error_ || needs_restart_) return;
-    const auto target = applied_;  // nothing was applied since the writes stopped
+    const View target = applied_;  // nothing was applied since the writes stopped
     lock.unlock();
     watermark_.recover();
     publish(target);
     lock.lock();
     write_error_.reset();
     log_broken_ = false;
-    synced_ = target;
+    synced_ = target.position;
     synced_bytes_ = applied_bytes_;
     syncer_wakes_.notify_one();
     lock.unlock();

@@ -47,14 +47,17 @@ inline Result<Written> insert_durably(Storage& storage, std::int64_t id, std::st
 }
 
 /// Commit times of the records of collection 1 by record id.
-inline std::map<std::int64_t, bson::Timestamp> records(const Storage& storage) {
+inline std::map<std::int64_t, bson::Timestamp> records_in(const Reader& reader) {
     std::map<std::int64_t, bson::Timestamp> found;
     const auto rows =
-        storage.latest().iterate(Family::Records, record_prefix(1), prefix_end(record_prefix(1)));
+        reader.iterate(Family::Records, record_prefix(1), prefix_end(record_prefix(1)));
     for (rows->seek_to_first(); rows->valid(); rows->next()) {
         found[static_cast<std::int64_t>(record_id_of(rows->key()))] = record_time(rows->value());
     }
     return found;
+}
+inline std::map<std::int64_t, bson::Timestamp> records(const Storage& storage) {
+    return records_in(storage.latest());
 }
 
 /// Times of the inserts in the oplog by record id, from the beginning, read in steps of `step`.
