@@ -7,6 +7,7 @@
 #include <rocksdb/sst_file_manager.h>
 
 #include <algorithm>
+#include <future>
 
 namespace angelia::engine::storage {
 namespace {
@@ -99,11 +100,51 @@ Result<DatabasePtr> Database::open(const Options& options) {
 }
 
 rocksdb::Status Database::flush() {
+    return nudged_until_done([this] {
+        rocksdb::FlushOptions flush;
+        flush.wait = true;
+        flush.allow_write_stall = true;
+        return db->Flush(flush, {families.begin(), families.end()});
+    });
+}
+
+rocksdb::Status Database::resume() {
+    if (auto s = nudged_until_done([this] { return db->Resume(); }); !s.ok()) return s;
+    if (auto s = flush(); !s.ok()) return s;
+    // A request that got stuck would be carried out instead of the next one, and that one instead
+    // of the one after it: all later flushes would be late, until writes stall.
+    rocksdb::WriteOptions write;
+    write.disableWAL = true;
+    if (auto s = db->Delete(write, family(Family::Meta), "storage/nudge"); !s.ok()) return s;
+    nudge_flushes();
+    return flush();
+}
+
+/// RocksDB forgets to carry out a flush that was scheduled when an error came: the request stays in
+/// its queue, nothing takes it out, and whoever waits for it, or for the one behind it, waits for
+/// ever. Another request takes the next one out of the queue.
+rocksdb::Status Database::nudged_until_done(const std::function<rocksdb::Status()>& step) {
+    constexpr auto kPatience = std::chrono::seconds(2);
+    auto done = std::async(step);
+    while (done.wait_for(kPatience) == std::future_status::timeout) nudge_flushes();
+    return done.get();
+}
+
+void Database::nudge_flushes() {
+    // Several at once: the last of them find nothing to do and empty the queue.
+    constexpr int kRequests = 4;
     rocksdb::FlushOptions flush;
-    flush.wait = true;
+    flush.wait = false;
     flush.allow_write_stall = true;
-    return db->Flush(flush,
-                     std::vector<rocksdb::ColumnFamilyHandle*>(families.begin(), families.end()));
+    for (int i = 0; i < kRequests; ++i) (void)db->Flush(flush, {families.begin(), families.end()});
+}
+
+bool Database::has_room_to_flush() const {
+    constexpr std::uint64_t kSpare = 1 << 20;
+    std::uint64_t memtables = 0, free = 0;
+    (void)db->GetAggregatedIntProperty(rocksdb::DB::Properties::kSizeAllMemTables, &memtables);
+    if (!environment->GetFreeSpace(db->GetName(), &free).ok()) return true;  // try it
+    return free >= memtables + kSpare;
 }
 
 std::uint64_t Database::bytes_held() const {

@@ -54,8 +54,16 @@ struct Database {
     static Result<std::shared_ptr<Database>> open(const Options& options);
     /// Memtables of all families to files, in one step.
     rocksdb::Status flush();
+    /// Ends RocksDB's own refusal after an error, and what it lost of flushes meanwhile.
+    rocksdb::Status resume();
+    /// False when a flush of all memtables would not find the space.
+    bool has_room_to_flush() const;
     /// Bytes held by files and memtables.
     std::uint64_t bytes_held() const;
+
+  private:
+    rocksdb::Status nudged_until_done(const std::function<rocksdb::Status()>& step);
+    void nudge_flushes();
 };
 using DatabasePtr = std::shared_ptr<Database>;
 

@@ -181,7 +181,9 @@ void StorageImpl::keep_loop() {
 
 void StorageImpl::try_resume() {
     ++resume_attempts_;
-    auto s = database_->db->Resume();
+    // Trying a flush on a full disk is best avoided: RocksDB comes out of that badly.
+    if (!database_->has_room_to_flush()) return;
+    auto s = database_->resume();
     if (!s.ok()) return give_up_if_fatal(s);
     bool repair_log = false;
     {
