@@ -42,6 +42,7 @@ Result<void> EngineImpl::start() {
     ANGELIA_TRY_ASSIGN(core_.storage, storage::Storage::open(core_.options.storage));
     core_.oplog = Oplog::attach(*core_.storage);
     ANGELIA_TRY(core_.catalog.load(core_.storage->latest()));
+    core_.storage->attach_first(core_.catalog.view());
     ChangeStreamHooks hooks;
     hooks.lookup = [this](const OplogEntry& entry) { return look_up(entry); };
     hooks.store_id = [this] { return core_.storage->store_id(); };
@@ -109,6 +110,12 @@ void EngineImpl::answer_write(WriteRun& run, const WriteDone& done) {
     result.operation_time = run.position().time;
     if (!run.wait_durable()) return done(std::move(result));
     answer_durable(run.position(), std::move(result), done);
+}
+
+Result<std::int64_t> EngineImpl::run_ttl_pass() {
+    ANGELIA_TRY_ASSIGN(const auto deleted, ttl_.run_pass());
+    ANGELIA_TRY(core_.storage->wait_durable(core_.storage->applied()));
+    return deleted;
 }
 
 void EngineImpl::set_ttl_interval(milliseconds interval) {

@@ -123,11 +123,13 @@ void EngineImpl::drop_indexes(const Namespace& ns, bson::Value which,
         });
 }
 
-std::vector<std::string> EngineImpl::list_databases() { return core_.catalog.view()->databases(); }
+std::vector<std::string> EngineImpl::list_databases() {
+    return current_view(core_).catalog->databases();
+}
 
 std::vector<CollectionInfo> EngineImpl::list_collections(const std::string& db) {
     std::vector<CollectionInfo> infos;
-    for (const auto& collection : core_.catalog.view()->in_database(db)) {
+    for (const auto& collection : current_view(core_).catalog->in_database(db)) {
         CollectionInfo info;
         info.name = collection->ns.collection;
         info.options = collection->options.copy();
@@ -139,12 +141,15 @@ std::vector<CollectionInfo> EngineImpl::list_collections(const std::string& db) 
 }
 
 Result<CollectionStats> EngineImpl::collection_stats(const Namespace& ns) {
-    auto collection = core_.catalog.find(ns);
+    const auto view = current_view(core_);
+    auto collection = view.find(ns);
     if (!collection)
         return Error(ErrorCode::NamespaceNotFound, fmt::format("ns does not exist: {}", ns.full()));
     CollectionStats stats;
-    stats.count = collection->live->count.load();
-    stats.bytes = collection->live->bytes.load();
+    ANGELIA_TRY_ASSIGN(const auto counters,
+                       read_counters(*core_.storage->at(view.snapshot), collection->id));
+    stats.count = counters.count;
+    stats.bytes = counters.bytes;
     for (const auto& index : collection->indexes) stats.indexes.push_back(copy_spec(index->spec));
     return stats;
 }

@@ -75,10 +75,12 @@ class EngineImpl final : public Engine {
     Oplog& oplog() override { return *core_.oplog; }
     const EngineOptions& options() const override { return core_.options; }
     RuntimeSettings& settings() override { return core_.settings; }
-    bson::Timestamp operation_time() const override { return core_.storage->durable().time; }
+    bson::Timestamp operation_time() const override {
+        return core_.storage->published().position.time;
+    }
     Executor& timers() override { return timers_; }
     Executor& workers() override { return workers_; }
-    Result<std::int64_t> run_ttl_pass() override { return ttl_.run_pass(); }
+    Result<std::int64_t> run_ttl_pass() override;
     void sweep_sessions() override;
     milliseconds ttl_interval() const override { return milliseconds(ttl_interval_ms_.load()); }
     void set_ttl_interval(milliseconds interval) override;

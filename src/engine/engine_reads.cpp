@@ -148,9 +148,12 @@ Result<std::int64_t> EngineImpl::count(const CountSpec& spec) {
     const std::int64_t limit = spec.limit < 0 ? -(spec.limit + 1) + 1 : spec.limit;
     std::int64_t total = 0;
     if (parts.matcher.always_true() && spec.hint.is_missing()) {
-        auto collection = core_.catalog.find(spec.ns);
-        total =
-            collection ? std::max<std::int64_t>(0, collection->live->count.load() - spec.skip) : 0;
+        const auto view = current_view(core_);
+        if (const auto collection = view.find(spec.ns)) {
+            ANGELIA_TRY_ASSIGN(const auto counters,
+                               read_counters(*core_.storage->at(view.snapshot), collection->id));
+            total = std::max<std::int64_t>(0, counters.count - spec.skip);
+        }
         return limit > 0 ? std::min(total, limit) : total;
     }
     parts.hint = spec.hint;

@@ -134,6 +134,7 @@ TEST(Durability, UnacknowledgedWritesAnswerAtOnce) {
     engine->write(std::move(request),
                   [&](Result<WriteResult> result) { answered = result.has_value(); });
     EXPECT_TRUE(answered);
+    engine->storage().wait_durable(engine->storage().applied()).value_or_throw();
     EXPECT_EQ(engine.count(kKept), 1);
 }
 

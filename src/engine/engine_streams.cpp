@@ -175,13 +175,14 @@ void EngineImpl::get_more_stream(CursorPtr cursor, const GetMoreSpec& spec,
     waiting->begin(wait);
 }
 
-/// fullDocument: "updateLookup": what the document is now.
+/// fullDocument: "updateLookup": what the document is now, for reads.
 Result<std::optional<bson::Document>> EngineImpl::look_up(const OplogEntry& entry) {
     std::optional<bson::Document> document;
-    auto collection =
-        core_.catalog.find({std::string(entry.db()), std::string(entry.collection())});
+    const auto view = current_view(core_);
+    auto collection = view.find({std::string(entry.db()), std::string(entry.collection())});
     if (!collection) return document;
-    const auto& reader = core_.storage->latest();
+    const auto seen = core_.storage->at(view.snapshot);
+    const auto& reader = *seen;
     ANGELIA_TRY_ASSIGN(auto record, find_record_by_id(reader, *collection, entry.id()));
     if (!record) return document;
     std::string value;

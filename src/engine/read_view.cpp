@@ -4,9 +4,18 @@
 
 namespace angelia::engine {
 
-ReadView current_view(Core& core) {
-    std::lock_guard lock(core.apply_mutex);
-    return {core.storage->snapshot(), core.catalog.view(), core.storage->applied()};
+ReadView read_view(storage::View view) {
+    return {std::move(view.snapshot), std::static_pointer_cast<const CatalogView>(view.state),
+            view.position};
+}
+
+ReadView current_view(Core& core) { return read_view(core.storage->published()); }
+
+Result<Counters> read_counters(const storage::Reader& reader, storage::CollectionId collection) {
+    std::string stored;
+    ANGELIA_TRY_ASSIGN(bool there,
+                       reader.get(storage::Family::Meta, counter_key(collection), stored));
+    return there ? decode_counters(stored) : Counters{};
 }
 
 namespace {

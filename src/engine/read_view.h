@@ -12,9 +12,18 @@ struct ReadView {
     storage::SnapshotPtr snapshot;
     CatalogViewPtr catalog;
     storage::CommitPosition position;  ///< the last commit in it
+
+    CollectionPtr find(const Namespace& ns) const { return catalog->find(ns); }
 };
 
-/// The newest moment that can no longer be taken away.
+/// Counters of a collection as they are in what `reader` reads.
+Result<Counters> read_counters(const storage::Reader& reader, storage::CollectionId collection);
+
+/// What the engine attached to it is the catalog.
+ReadView read_view(storage::View view);
+
+/// The newest moment that can no longer be taken away: what every read sees that is not bound to an
+/// older one.
 ReadView current_view(Core& core);
 
 /// What a whole read stays with, over all its batches: a snapshot, or a transaction.

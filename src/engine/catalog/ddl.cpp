@@ -179,7 +179,7 @@ Result<Committed<std::int32_t>> drop_indexes(Core& core, const Namespace& ns, bs
     }
     changed->index_generation = core.catalog.next_generation();
     refresh_index_infos(*changed);
-    scope.replace_collection(std::move(changed), false);
+    scope.replace_collection(std::move(changed));
     scope.log_command(ns.db, ns.collection, collection->id, collection->uuid,
                       indexes_payload("dropIndexes", ns.collection, dropped));
     ANGELIA_TRY_ASSIGN(auto position, scope.commit(nullptr, {}));

@@ -96,7 +96,7 @@ Result<void> install_indexes(ApplyScope& scope, const CollectionPtr& collection,
     }
     changed->index_generation = scope.core().catalog.next_generation();
     refresh_index_infos(*changed);
-    scope.replace_collection(std::move(changed), true);
+    scope.replace_collection(std::move(changed));
     return {};
 }
 

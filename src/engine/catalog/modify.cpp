@@ -140,7 +140,7 @@ Result<Committed<CollectionChanged>> modify_collection(Core& core, const Namespa
     payload.close();
     add_state_before(payload, *collection, old.get(), change);
     refresh_index_infos(*made);
-    scope.replace_collection(std::move(made), false);
+    scope.replace_collection(std::move(made));
     scope.log_command(ns.db, ns.collection, collection->id, collection->uuid, payload.take());
     ANGELIA_TRY_ASSIGN(auto position, scope.commit(nullptr, {}));
     changed.operation_time = position.time;

@@ -32,13 +32,13 @@ ApplyScope::ApplyScope(Core& core, WaiterId waiter)
       waiter_(waiter),
       base_view_(core.catalog.view()),
       view_(base_view_),
-      early_view_(base_view_),
-      next_id_(core.catalog.next_id()) {
+      next_id_(core.catalog.next_id()),
+      sequence_(core.storage->applied().sequence + 1),
+      oldest_view_(core.storage->durable().sequence) {
     entered();
 }
 
 ApplyScope::~ApplyScope() {
-    for (const auto& gaps : touched_gaps_) gaps->end_section();
     section_.reset();  // leave the section before the mutex
 }
 
@@ -67,16 +67,14 @@ void ApplyScope::adopt_collection(const CollectionPtr& made) {
     // Its ids may have been given out long before this scope.
     section_->put(storage::Family::Meta, catalog_next_id_key(), encode_u32(next_id_));
     view_ = with_collection(*view_, made);
-    early_view_ = with_collection(*early_view_, made);
     catalog_dirty_.insert(made->id);
     pending(made);
     changed_ = true;
 }
 
-void ApplyScope::replace_collection(std::shared_ptr<Collection> changed, bool after_commit) {
+void ApplyScope::replace_collection(std::shared_ptr<Collection> changed) {
     CollectionPtr made = std::move(changed);
     view_ = with_collection(*view_, made);
-    if (!after_commit) early_view_ = with_collection(*early_view_, made);
     catalog_dirty_.insert(made->id);
     for (auto& p : pending_)
         if (p.collection->id == made->id) p.collection = made;
@@ -95,20 +93,18 @@ void ApplyScope::erase_collection(const CollectionPtr& collection) {
     catalog_dirty_.erase(collection->id);
     std::erase_if(pending_, [&](const Pending& p) { return p.collection->id == collection->id; });
     view_ = without_collection(*view_, collection->ns);
-    early_view_ = without_collection(*early_view_, collection->ns);
     changed_ = true;
 }
 
 Result<void> ApplyScope::rename_collection(const CollectionPtr& collection, const Namespace& to) {
     view_ = without_collection(*view_, collection->ns);
-    early_view_ = without_collection(*early_view_, collection->ns);
     ANGELIA_TRY(view_->check_database_case(to.db));
     ANGELIA_TRY(need_free(namespace_intent(to)));
     auto renamed = copy_collection(*collection);
     renamed->ns = to;
     CollectionPtr made = renamed;
     pending(made);  // its version moves on: searches under the old name do not hold any more
-    replace_collection(std::move(renamed), false);
+    replace_collection(std::move(renamed));
     return {};
 }
 
@@ -121,9 +117,7 @@ ApplyScope::Pending& ApplyScope::pending(const CollectionPtr& collection) {
 }
 
 void ApplyScope::will_live(const std::shared_ptr<GapCache>& gaps, std::string_view key) {
-    gaps->put(key);
-    if (std::find(touched_gaps_.begin(), touched_gaps_.end(), gaps) == touched_gaps_.end())
-        touched_gaps_.push_back(gaps);
+    gaps->put(key, sequence_, oldest_view_);
 }
 
 storage::RecordId ApplyScope::allocate_records(const CollectionPtr& collection,
@@ -145,7 +139,7 @@ void ApplyScope::count(const CollectionPtr& collection, std::int64_t documents,
 void ApplyScope::mark_multikey(const CollectionPtr& collection, std::size_t index) {
     auto current = view_->find(collection->ns);
     if (current->indexes[index]->multikey) return;
-    replace_collection(with_multikey(*current, index), false);
+    replace_collection(with_multikey(*current, index));
 }
 
 Result<void> ApplyScope::need_free(std::string key) {
@@ -208,7 +202,6 @@ std::unique_ptr<ApplyScope::Mark> ApplyScope::mark() {
     m->section = section_->mark();
     m->bytes = section_->bytes();
     m->view = view_;
-    m->early_view = early_view_;
     m->next_id = next_id_;
     m->pending = pending_;
     m->catalog_dirty = catalog_dirty_;
@@ -221,7 +214,6 @@ void ApplyScope::rollback(const Mark& m) {
     // Most failures happen before anything was put; undoing a batch costs in proportion to it.
     if (section_->bytes() != m.bytes) section_->rollback_to(m.section);
     view_ = m.view;
-    early_view_ = m.early_view;
     next_id_ = m.next_id;
     pending_ = m.pending;
     catalog_dirty_ = m.catalog_dirty;
@@ -259,29 +251,15 @@ Result<storage::CommitPosition> ApplyScope::commit(const RetryKey* retry,
     if (auto finished = finish_batch(retry, std::move(statements)); !finished)
         return fail(std::move(finished).error());
 
-    // Visible before the commit: who is woken by the commit (a stream) must find the collection,
-    // its flags and its counters. Each is harmless to a reader that comes too early; what is not (a
-    // new index) waits for the commit.
-    std::vector<Counters> before;
+    // Reads find the catalog with the data it belongs to.
+    if (view_ != base_view_) section_->attach(view_);
+    auto position = section_->commit();
+    if (!position) return fail(std::move(position).error());
     for (const auto& p : pending_) {
         auto& live = *p.collection->live;
-        before.push_back({live.count, live.bytes, live.next_record});
         live.count = p.counters.count;
         live.bytes = p.counters.bytes;
         live.next_record = p.counters.next_record;
-    }
-    if (early_view_ != base_view_) core_.catalog.publish(early_view_);
-
-    auto position = section_->commit();
-    if (!position) {
-        for (std::size_t i = 0; i < pending_.size(); ++i) {
-            auto& live = *pending_[i].collection->live;
-            live.count = before[i].count;
-            live.bytes = before[i].bytes;
-            live.next_record = before[i].next_record;
-        }
-        core_.catalog.publish(base_view_);
-        return fail(std::move(position).error());
     }
     core_.catalog.set_next_id(next_id_);
     if (view_ != base_view_) core_.catalog.publish(view_);

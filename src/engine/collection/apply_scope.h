@@ -34,9 +34,8 @@ class ApplyScope final : public WriteScope {
     /// For changes of the catalog. Errors: a blocked_error() while a transaction has changes in the
     /// collection.
     Result<void> need_collection_free(const Collection& collection);
-    /// Replaces a collection by a changed one (same id); `after_commit` when readers must not see
-    /// it before its data is there.
-    void replace_collection(std::shared_ptr<Collection> changed, bool after_commit);
+    /// Replaces a collection by a changed one (same id).
+    void replace_collection(std::shared_ptr<Collection> changed);
     /// Takes a collection out of the catalog and erases its data, without an oplog entry.
     void erase_collection(const CollectionPtr& collection);
     /// The collection goes on under another name that is free, without an oplog entry.
@@ -99,14 +98,14 @@ class ApplyScope final : public WriteScope {
     std::unique_lock<std::mutex> lock_;
     std::unique_ptr<storage::ApplySection> section_;
     WaiterId waiter_;
-    CatalogViewPtr base_view_;   ///< published when the scope began
-    CatalogViewPtr view_;        ///< as this scope sees it
-    CatalogViewPtr early_view_;  ///< without changes that must wait for the commit
+    CatalogViewPtr base_view_;  ///< published when the scope began
+    CatalogViewPtr view_;       ///< as this scope sees it
     std::uint32_t next_id_;
     std::vector<Pending> pending_;
     std::set<storage::CollectionId> catalog_dirty_;
     std::vector<std::shared_ptr<const std::string>> atomic_entries_;
-    std::vector<std::shared_ptr<GapCache>> touched_gaps_;
+    const std::uint64_t sequence_;     ///< of the commit, if there is one
+    const std::uint64_t oldest_view_;  ///< what reads that begin now see, or something older
     bool atomic_ = false;
     bool changed_ = false;
 };
@@ -114,7 +113,7 @@ class ApplyScope final : public WriteScope {
 struct ApplyScope::Mark {
     std::size_t section = 0;
     std::size_t bytes = 0;
-    CatalogViewPtr view, early_view;
+    CatalogViewPtr view;
     std::uint32_t next_id = 0;
     std::vector<Pending> pending;
     std::set<storage::CollectionId> catalog_dirty;

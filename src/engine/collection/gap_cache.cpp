@@ -5,32 +5,33 @@
 
 namespace angelia::engine {
 
-GapCache::Ticket GapCache::begin() {
+GapCache::Ticket GapCache::begin(std::uint64_t sequence) {
     std::lock_guard lock(mutex_);
-    Ticket ticket;
-    ticket.epoch = epoch_;
-    if (writing_) return ticket;
-    ticket.lesson = std::make_shared<Lesson>();
     std::erase_if(lessons_, [](const auto& lesson) { return lesson.expired(); });
-    lessons_.push_back(ticket.lesson);
-    return ticket;
+    if (sequence < forgotten_) return {true, sequence, nullptr};
+    auto lesson = std::make_shared<const Lesson>(Lesson{sequence});
+    lessons_.push_back(lesson);
+    return {true, sequence, std::move(lesson)};
 }
 
-std::string GapCache::skip(std::string_view key, std::uint64_t epoch) const {
-    if (size() == 0) return {};
+std::string GapCache::skip(std::string_view key, const Ticket& ticket) const {
+    if (!ticket.skips || size() == 0) return {};
     std::lock_guard lock(mutex_);
     auto it = gaps_.upper_bound(key);
     if (it == gaps_.begin()) return {};
     --it;
-    return it->second.epoch <= epoch && key < it->second.end ? it->second.end : std::string();
+    return it->second.since <= ticket.sequence && key < it->second.end ? it->second.end
+                                                                       : std::string();
 }
 
 void GapCache::learn(const LessonPtr& lesson, std::string_view start, std::string_view end) {
+    if (!lesson) return;
     std::lock_guard lock(mutex_);
-    if (!lesson || lesson->useless) return;
+    auto since = lesson->sequence;
+    if (since < forgotten_) return;
     std::string first(start), last(end);
-    for (const auto& key : lesson->puts)
-        if (key >= first && key < last) last = key;
+    for (auto put = puts_.rbegin(); put != puts_.rend() && put->sequence > since; ++put)
+        if (put->key >= first && put->key < last) last = put->key;
     if (first >= last) return;
     // Together with the gaps it touches.
     auto it = gaps_.upper_bound(first);
@@ -38,29 +39,24 @@ void GapCache::learn(const LessonPtr& lesson, std::string_view start, std::strin
     while (it != gaps_.end() && it->first <= last) {
         first = std::min(first, it->first);
         last = std::max(last, it->second.end);
+        since = std::max(since, it->second.since);
         it = gaps_.erase(it);
     }
-    gaps_[std::move(first)] = {std::move(last), ++epoch_};
-    if (gaps_.size() > kGapsMax) forget_oldest();
+    gaps_[std::move(first)] = {std::move(last), since, ++learnt_};
+    if (gaps_.size() > kGapsMax) forget_oldest_gap();
     count_.store(gaps_.size(), std::memory_order_release);
 }
 
-void GapCache::forget_oldest() {
+void GapCache::forget_oldest_gap() {
     auto oldest = std::min_element(gaps_.begin(), gaps_.end(), [](const auto& a, const auto& b) {
-        return a.second.epoch < b.second.epoch;
+        return a.second.learnt < b.second.learnt;
     });
     gaps_.erase(oldest);
 }
 
-void GapCache::put(std::string_view key) {
+void GapCache::put(std::string_view key, std::uint64_t sequence, std::uint64_t oldest_view) {
     std::lock_guard lock(mutex_);
-    writing_ = true;
-    for (const auto& weak : lessons_) {
-        const auto lesson = weak.lock();
-        if (!lesson) continue;
-        if (lesson->puts.size() >= kLessonPutsMax) lesson->useless = true;
-        if (!lesson->useless) lesson->puts.emplace_back(key);
-    }
+    remember_put(key, sequence, oldest_view);
     if (gaps_.empty()) return;
     auto it = gaps_.upper_bound(key);
     if (it == gaps_.begin()) return;
@@ -74,10 +70,25 @@ void GapCache::put(std::string_view key) {
     count_.store(gaps_.size(), std::memory_order_release);
 }
 
-void GapCache::end_section() {
+void GapCache::remember_put(std::string_view key, std::uint64_t sequence,
+                            std::uint64_t oldest_view) {
+    const auto forget_first = [this] {
+        forgotten_ = std::max(forgotten_, puts_.front().sequence);
+        puts_.pop_front();
+    };
+    if (!puts_.empty() && puts_.front().sequence <= oldest_view) {
+        auto needed = oldest_view;
+        for (const auto& weak : lessons_)
+            if (const auto lesson = weak.lock()) needed = std::min(needed, lesson->sequence);
+        while (!puts_.empty() && puts_.front().sequence <= needed) forget_first();
+    }
+    if (puts_.size() >= kRecentPutsMax) forget_first();
+    puts_.push_back({sequence, std::string(key)});
+}
+
+std::size_t GapCache::recent_puts() const {
     std::lock_guard lock(mutex_);
-    writing_ = false;
-    std::erase_if(lessons_, [](const auto& lesson) { return lesson.expired(); });
+    return puts_.size();
 }
 
 }  // namespace angelia::engine

@@ -1,5 +1,7 @@
 #include "engine/collection/validate.h"
 
+#include "engine/read_view.h"
+
 #include "engine/collection/records.h"
 
 #include <angelia/bson/compare.h>
@@ -285,25 +287,17 @@ class Validation {
 
 Result<bson::Document> validate_collection(Core& core, const Namespace& ns) {
     ANGELIA_TRY(core.check_open());
-    CollectionPtr collection;
-    storage::CommitPosition position;
-    std::unique_ptr<storage::Reader> reader;
-    {
-        // Between two commits: catalog, snapshot and position belong together.
-        std::lock_guard lock(core.apply_mutex);
-        collection = core.catalog.find(ns);
-        position = core.storage->applied();
-        reader = core.storage->at(core.storage->snapshot());
-    }
+    const auto view = current_view(core);
+    const auto collection = view.find(ns);
+    const auto reader = core.storage->at(view.snapshot);
     if (!collection)
         return Error(ErrorCode::NamespaceNotFound,
                      fmt::format("Collection '{}' does not exist to validate.", ns.full()));
-    ANGELIA_TRY(core.storage->wait_durable(position));
     Validation validation(*collection, *reader);
     ANGELIA_TRY(validation.check_records());
     ANGELIA_TRY(validation.check_indexes());
     ANGELIA_TRY(validation.check_counters());
-    ANGELIA_TRY(validation.check_oplog(*core.oplog, position.time));
+    ANGELIA_TRY(validation.check_oplog(*core.oplog, view.position.time));
     return validation.report();
 }
 

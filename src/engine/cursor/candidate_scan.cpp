@@ -96,7 +96,7 @@ void CandidateScan::move_forward(bool fresh) {
     const auto smallest_behind = [&] { return last_key_.empty() ? lower_ : last_key_ + '\0'; };
     const auto begun = std::chrono::steady_clock::now();
     std::string gap_end;
-    if (gaps().size() != 0) gap_end = gaps().skip(smallest_behind(), ticket_.epoch);
+    if (gaps().size() != 0) gap_end = gaps().skip(smallest_behind(), ticket_);
     if (!gap_end.empty())
         iterator_->seek(gap_end);
     else if (fresh)

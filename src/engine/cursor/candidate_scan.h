@@ -16,7 +16,7 @@ class CandidateScan {
     CandidateScan(CollectionPtr collection, query::Plan plan, const query::Matcher& matcher);
 
     /// Starts, or goes on behind the last candidate, on a reader. The collection must be the same,
-    /// with the same index. `ticket`: of gaps(), from before the reader was made; moves slower than
+    /// with the same index. `ticket`: of gaps(), for the view that is read; moves slower than
     /// `slow_move` teach it.
     void attach(const storage::Reader& reader, CollectionPtr collection, std::size_t index,
                 GapCache::Ticket ticket, microseconds slow_move);

@@ -19,9 +19,10 @@ Result<std::shared_ptr<QuerySource>> QuerySource::open(Core& core, QueryParts pa
     return source;
 }
 
-Result<CollectionPtr> QuerySource::present_collection() const {
+Result<CollectionPtr> QuerySource::present_collection() {
     if (parts_.pinned) return parts_.pinned->collection(parts_.ns);
-    return core_.catalog.find(parts_.ns);
+    if (!view_.snapshot) view_ = current_view(core_);
+    return view_.find(parts_.ns);
 }
 
 Result<void> QuerySource::start(const CollectionPtr& collection) {
@@ -34,11 +35,6 @@ Result<void> QuerySource::start(const CollectionPtr& collection) {
 }
 
 Result<void> QuerySource::attach() {
-    // The snapshot is made before the catalog is read: an index that the catalog still shows has
-    // all its entries in it. So is the ticket: gaps learnt later may not hold in it.
-    const bool needs_snapshot = !parts_.pinned && scan_->plan().kind != query::Plan::Kind::IdLookup;
-    auto ticket = needs_snapshot ? scan_->gaps().begin() : GapCache::Ticket{};
-    if (needs_snapshot) snapshot_ = core_.storage->at(core_.storage->snapshot());
     ANGELIA_TRY_ASSIGN(auto collection, present_collection());
     if (!collection || collection->id != scan_->collection().id)
         return Error(ErrorCode::QueryPlanKilled,
@@ -53,10 +49,14 @@ Result<void> QuerySource::attach() {
                 ErrorCode::QueryPlanKilled,
                 fmt::format("the index that the cursor on {} walks was dropped", parts_.ns.full()));
     }
-    const storage::Reader& reader = parts_.pinned ? parts_.pinned->reader()
-                                    : snapshot_   ? *snapshot_
-                                                  : core_.storage->latest();
-    scan_->attach(reader, std::move(collection), index, std::move(ticket), core_.options.slow_move);
+    GapCache::Ticket ticket;
+    if (!parts_.pinned) {
+        reader_ = core_.storage->at(view_.snapshot);
+        if (scan_->plan().kind != query::Plan::Kind::IdLookup)
+            ticket = scan_->gaps().begin(view_.position.sequence);
+    }
+    scan_->attach(parts_.pinned ? parts_.pinned->reader() : *reader_, std::move(collection), index,
+                  std::move(ticket), core_.options.slow_move);
     attached_ = true;
     return {};
 }
@@ -118,7 +118,8 @@ Result<std::optional<bson::Document>> QuerySource::next() {
 
 void QuerySource::pause() {
     if (scan_) scan_->pause();
-    snapshot_.reset();
+    reader_.reset();
+    view_ = {};
     attached_ = false;
 }
 

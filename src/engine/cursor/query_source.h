@@ -1,5 +1,5 @@
 // Hands out the documents of one query, in order, over as many batches as the reader takes. Between
-// batches it holds no snapshot, only a place (design D6): each batch reads the newest state.
+// batches it holds no view, only a place (design D6): each batch reads the newest published one.
 #pragma once
 
 #include "engine/core.h"
@@ -15,7 +15,7 @@ struct QueryParts {
     bson::Value hint;
     std::int64_t skip = 0;
     std::int64_t limit = 0;  ///< 0 = none
-    PinnedViewPtr pinned{};  ///< null: each batch reads the newest state
+    PinnedViewPtr pinned{};  ///< null: each batch reads the then current view
 };
 
 /// Not thread-safe.
@@ -30,7 +30,7 @@ class QuerySource {
     /// The next document, or nothing at the end. Errors: QueryPlanKilled (collection or index
     /// dropped meanwhile), MaxTimeMSExpired.
     Result<std::optional<bson::Document>> next();
-    /// Ends a batch: lets go of snapshot and iterators.
+    /// Ends a batch: lets go of the view and iterators.
     void pause();
     void set_deadline(SteadyTime deadline) { deadline_ = deadline; }
     /// Nothing more will come, known without looking.
@@ -41,7 +41,8 @@ class QuerySource {
         : core_(core), parts_(std::move(parts)), deadline_(deadline) {}
     Result<void> start(const CollectionPtr& collection);
     Result<void> attach();
-    Result<CollectionPtr> present_collection() const;
+    /// Takes a view if there is none.
+    Result<CollectionPtr> present_collection();
     Result<bool> next_match();
     Result<void> sort_all();
 
@@ -50,7 +51,8 @@ class QuerySource {
     SteadyTime deadline_;
     storage::IndexId index_id_ = 0;
     std::optional<CandidateScan> scan_;
-    std::unique_ptr<storage::Reader> snapshot_;
+    ReadView view_;  ///< of this batch; without a snapshot: none
+    std::unique_ptr<storage::Reader> reader_;
     bool attached_ = false;
     std::optional<query::Sorter> sorted_;
     std::int64_t skipped_ = 0;

@@ -13,12 +13,10 @@ Result<void> check_deadline(const Core& core, SteadyTime deadline) {
 
 namespace {
 
-GapCache::Ticket ticket_for(const CandidateScan& scan, SearchView view) {
+GapCache::Ticket ticket_for(const CandidateScan& scan, SearchView view, std::uint64_t sequence) {
     if (scan.plan().kind == query::Plan::Kind::IdLookup || view == SearchView::Snapshot) return {};
     if (view == SearchView::ChangedSection) return GapCache::inside();
-    auto ticket = scan.gaps().begin();
-    if (view == SearchView::Section) ticket.epoch = GapCache::inside().epoch;
-    return ticket;
+    return scan.gaps().begin(sequence);
 }
 
 }  // namespace
@@ -37,8 +35,12 @@ Result<Targets> search_targets(const Core& core, const storage::Reader& reader, 
     const bool must_compare = sorted && !plan.provides_sort;
 
     CandidateScan scan(collection, std::move(plan), *write.filter);
-    scan.attach(reader, collection, scan.plan().index, ticket_for(scan, view),
-                core.options.slow_move);
+    // After the version was looked at: who wrote in between is noticed.
+    const auto newest = core.storage->newest();
+    const auto newest_reader =
+        view == SearchView::Latest ? core.storage->at(newest.snapshot) : nullptr;
+    scan.attach(newest_reader ? *newest_reader : reader, collection, scan.plan().index,
+                ticket_for(scan, view, newest.position.sequence), core.options.slow_move);
     std::string best_key;
     std::size_t examined = 0;
     for (;;) {

@@ -16,7 +16,7 @@ struct Targets {
 
 /// What `reader` is.
 enum class SearchView {
-    Latest,    ///< the newest committed state
+    Latest,    ///< not used: the newest committed state is read
     Snapshot,  ///< an older state, or a transaction's own: nothing is learnt from it or skipped
     Section,   ///< an apply section without changes
     ChangedSection  ///< an apply section with changes, which may be undone: nothing is learnt from

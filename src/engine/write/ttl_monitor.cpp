@@ -60,7 +60,9 @@ Result<std::int64_t> TtlMonitor::expire(const CollectionPtr& collection, std::si
         targets.index_generation = collection->index_generation;
         // A version that never was: every target is looked at again inside.
         targets.version = UINT64_MAX;
-        scan.attach(core_.storage->latest(), collection, position, index.gaps->begin(),
+        const auto newest = core_.storage->newest();
+        const auto reader = core_.storage->at(newest.snapshot);
+        scan.attach(*reader, collection, position, index.gaps->begin(newest.position.sequence),
                     core_.options.slow_move);
         bool more = true;
         while (more && targets.records.size() < kTtlBatchMax) {
