@@ -4,7 +4,6 @@
 #include "messaging_rows.h"
 #include "server_rows.h"
 
-#include "cli/allocator.h"
 #include "cli/table.h"
 
 #include <angelia/angelia.h>
@@ -108,7 +107,6 @@ int measure(const std::string& results, const std::string& only) {
 
 int main(int argc, char** argv) {
     using namespace angelia::bench;
-    angelia::cli::keep_freed_memory();
     const std::string role = argc > 1 ? argv[1] : "";
     if (role == "floor-server") return floor_server();
     if (role == "floor-responder" && argc > 2) return floor_responder(std::atoi(argv[2]));
