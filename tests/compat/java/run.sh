@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# run.sh [DriverSync] [MorphiumNode]
 # Runs the Java driver and a Morphium node against `angelia serve` (ANGELIA_PROGRAM). Jars and classes stay below .cache/ of the tree.
 # The JDK is ANGELIA_JAVA_HOME, or the one whose javac is found first.
 set -euo pipefail
@@ -15,13 +16,13 @@ if ! cmp -s "$here/pom.xml" "$cache/pom.xml"; then
     cp "$here/pom.xml" "$cache/pom.xml"
 fi
 "$javac" -nowarn -d "$cache/classes" -cp "$cache/jars/*" "$here"/*.java
-# Morphium makes proxies of entities, which needs java.lang open to it.
+programs=("$@")
+[ ${#programs[@]} -gt 0 ] || programs=(DriverSync MorphiumNode)
 failed=0
-for program in "${@:-DriverSync MorphiumNode}"; do
-    for each in $program; do
-        echo "== $each"
-        timeout 300 "$java" -Xmx256m -XX:+UseSerialGC --add-opens java.base/java.lang=ALL-UNNAMED \
-            -Dlogback.configurationFile="$here/logback.xml" -cp "$cache/classes:$cache/jars/*" "$each" || failed=1
-    done
+for program in "${programs[@]}"; do
+    echo "== $program"
+    # Morphium makes proxies of entities, which needs java.lang open to it.
+    timeout 300 "$java" -Xmx256m -XX:+UseSerialGC --add-opens java.base/java.lang=ALL-UNNAMED \
+        -Dlogback.configurationFile="$here/logback.xml" -cp "$cache/classes:$cache/jars/*" "$program" || failed=1
 done
 exit $failed
