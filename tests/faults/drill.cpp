@@ -1,7 +1,5 @@
 #include "faults/drill.h"
 
-#include <cstdlib>
-
 namespace angelia::engine::faults {
 
 using namespace testing_support;
@@ -21,15 +19,6 @@ std::string shown(const Violations& violations) {
     std::string out;
     for (std::size_t i = 0; i < violations.size() && i < 10; ++i) out += violations[i] + "\n";
     if (violations.size() > 10) out += "and " + std::to_string(violations.size() - 10) + " more\n";
-    return out;
-}
-
-std::vector<std::uint64_t> seeds(int ordinary, int long_run) {
-    if (const char* one = std::getenv("ANGELIA_TEST_SEED"); one != nullptr)
-        return {std::strtoull(one, nullptr, 10)};
-    std::vector<std::uint64_t> out;
-    const int count = std::getenv("ANGELIA_LONG") != nullptr ? long_run : ordinary;
-    for (int i = 1; i <= count; ++i) out.push_back(static_cast<std::uint64_t>(i));
     return out;
 }
 

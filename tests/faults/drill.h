@@ -3,14 +3,13 @@
 
 #include "faults/load.h"
 #include "faults/streams.h"
+#include "support/seeds.h"
 
 #include "engine/storage/testing/fault_env.h"
 
 namespace angelia::engine::faults {
 
-/// Seeds of this run: from 1 on, more of them with ANGELIA_LONG; only that one with
-/// ANGELIA_TEST_SEED.
-std::vector<std::uint64_t> seeds(int ordinary, int long_run);
+using test::seeds;
 
 /// The first violations as text, one a line; empty = none.
 std::string shown(const Violations& violations);

@@ -48,6 +48,8 @@ struct Transaction {
     /// answer to the commit came (kNever: none did).
     std::uint64_t began = 0;
     std::uint64_t ended = kNever;
+    /// How the store knows it: to ask for its outcome again. Plain operations: 0.
+    std::int64_t session = 0, number = 0;
 };
 
 struct History {

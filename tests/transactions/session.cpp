@@ -50,9 +50,12 @@ ConditionalWrite append_write(ListKey key, ListValue value, bool by_index) {
 
 class EngineSession final : public Session {
   public:
-    EngineSession(Engine& engine, std::int64_t number)
-        : engine_(engine), lsid_(bson::make("id", number)) {}
+    EngineSession(Engine& engine, std::int64_t session)
+        : engine_(engine), session_(session), lsid_(bson::make("id", session)) {}
     ~EngineSession() override { engine_.end_session(lsid_.view()); }
+
+    std::int64_t number() const override { return number_; }
+    std::int64_t session() const override { return session_; }
 
     void begin() override {
         ++number_;
@@ -106,7 +109,9 @@ class EngineSession final : public Session {
         request.writes.push_back(append_write(key, value, false));
         const auto result = write(std::move(request));
         if (!result) return Outcome::Unknown;
-        return result->outcomes[0].error ? Outcome::Aborted : Outcome::Committed;
+        const auto& error = result->outcomes[0].error;
+        if (!error) return Outcome::Committed;
+        return error->code == ErrorCode::DuplicateKey ? Outcome::Aborted : Outcome::Unknown;
     }
 
   private:
@@ -140,12 +145,25 @@ class EngineSession final : public Session {
     }
 
     Engine& engine_;
+    const std::int64_t session_;
     const bson::Document lsid_;
     std::int64_t number_ = 0;
     bool started_ = false;
 };
 
 }  // namespace
+
+Outcome commit_again(Engine& engine, std::int64_t session, std::int64_t number) {
+    std::promise<Result<bson::Timestamp>> answer;
+    auto future = answer.get_future();
+    engine.commit_transaction(
+        RetryKey{bson::make("id", session), number},
+        [&](Result<bson::Timestamp> result) { answer.set_value(std::move(result)); });
+    const auto result = future.get();
+    if (result) return Outcome::Committed;
+    return result.error().code == ErrorCode::NoSuchTransaction ? Outcome::Aborted
+                                                               : Outcome::Unknown;
+}
 
 void make_lists(TestEngine& engine) {
     engine.create_index(kLists, index_spec("k_1", R"({"k": 1})")).value_or_throw();

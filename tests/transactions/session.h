@@ -33,6 +33,10 @@ class Session {
   public:
     virtual ~Session() = default;
     virtual void begin() = 0;
+    /// Of the transaction that began last; under the same two another session may ask for its
+    /// outcome.
+    virtual std::int64_t number() const = 0;
+    virtual std::int64_t session() const = 0;
     virtual Result<Lists> read(const ReadRequest& request) = 0;
     /// Makes the list when there is none.
     virtual Result<void> append(ListKey key, ListValue value, bool by_index) = 0;
@@ -44,6 +48,8 @@ class Session {
 };
 
 void make_lists(engine::testing_support::TestEngine& engine);
+/// Asks for the outcome of a transaction again. Unknown: the session has gone on since.
+Outcome commit_again(engine::Engine& engine, std::int64_t session, std::int64_t number);
 std::unique_ptr<Session> engine_session(engine::Engine& engine, std::int64_t number);
 /// Every list there is.
 Lists all_lists(engine::testing_support::TestEngine& engine);

@@ -21,7 +21,9 @@ struct Scene {
     std::atomic<int> turn{0};
     std::atomic<bool> over{false};
 
-    ListKey first_key() const { return turn / plan.turns_per_epoch * kKeysPerEpoch; }
+    ListKey first_key() const {
+        return (plan.first_epoch + turn / plan.turns_per_epoch) * kKeysPerEpoch;
+    }
     ListKey last_key() const { return first_key() + plan.keys - 1; }
 };
 
@@ -96,6 +98,8 @@ class Client {
     void start() {
         session_->begin();
         current_ = begun();
+        current_.session = session_->session();
+        current_.number = session_->number();
         // A transaction stays with the lists of its beginning.
         first_ = scene_.first_key();
         last_ = scene_.last_key();
@@ -199,6 +203,11 @@ void Recorder::add(Transaction transaction) {
 std::size_t Recorder::size() const {
     const std::lock_guard lock(mutex_);
     return transactions_.size();
+}
+
+void Recorder::resolve(const std::function<void(Transaction&)>& look) {
+    const std::lock_guard lock(mutex_);
+    for (auto& transaction : transactions_) look(transaction);
 }
 
 History Recorder::take(Lists final_lists) {

@@ -19,6 +19,8 @@ class Recorder {
     ListValue new_value() { return ++value_; }
     void add(Transaction transaction);
     std::size_t size() const;
+    /// Looks at every transaction, to set outcomes that have become known.
+    void resolve(const std::function<void(Transaction&)>& look);
     /// What was collected, with the lists of the end.
     History take(Lists final_lists);
 
@@ -38,6 +40,7 @@ struct Plan {
     int keys = 4;              ///< lists in use at a time
     int turns = 400;           ///< each client takes one step per turn, all together
     int turns_per_epoch = 40;  ///< then new lists are used, which have to be made first
+    int first_epoch = 0;
     /// Transactions of two that read everything and append to a list of their own: for write skew.
     bool pairs = false;
     /// The first client alone has transactions; each appends to every list.
