@@ -54,6 +54,15 @@ Result<LastTransaction> SessionTable::stored(const bson::Document& lsid) {
     return core_.retries.last(core_.storage->latest(), lsid);
 }
 
+Error SessionTable::not_known(const RetryKey& key) {
+    auto last = stored(key.lsid);
+    if (!last) return std::move(last).error();
+    if (last->txn_number == key.txn_number && last->committed_transaction)
+        return already_committed(key);
+    if (key.txn_number < last->txn_number) return too_old(key, last->txn_number);
+    return no_such(key, "has not been started or was forgotten");
+}
+
 Result<StatementPtr> SessionTable::begin_statement(const RetryKey& key, bool start,
                                                    const std::function<Result<ReadView>()>& view) {
     Ended ended;
@@ -98,6 +107,10 @@ Result<StatementPtr> SessionTable::begin_statement(const RetryKey& key, bool sta
             ++counts_.open;
             ++counts_.active;
         } else {
+            if (!session || key.txn_number > session->txn_number) {
+                lock.unlock();
+                return not_known(key);
+            }
             ANGELIA_TRY(check_open(session, key));
             if (session->in_use) return in_use(key);
             session->in_use = true;
@@ -202,11 +215,7 @@ Result<void> SessionTable::abort(const RetryKey& key) {
     Session* session = find(key.lsid);
     if (!session || key.txn_number > session->txn_number) {
         lock.unlock();
-        ANGELIA_TRY_ASSIGN(auto last, stored(key.lsid));
-        if (last.txn_number == key.txn_number && last.committed_transaction)
-            return already_committed(key);
-        if (key.txn_number < last.txn_number) return too_old(key, last.txn_number);
-        return no_such(key, "has not been started or was forgotten");
+        return not_known(key);
     }
     ANGELIA_TRY(check_open(session, key));
     end(*session, State::Aborted, ErrorCode::NoSuchTransaction, ended);

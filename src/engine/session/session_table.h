@@ -94,6 +94,9 @@ class SessionTable {
     Session* find(const bson::Document& lsid);
     /// What the retry table knows. Under no lock of ours.
     Result<LastTransaction> stored(const bson::Document& lsid);
+    /// Why a number that no session here has cannot go on: the retry table may know it. Under no
+    /// lock of ours.
+    Error not_known(const RetryKey& key);
     Result<void> check_open(const Session* session, const RetryKey& key) const;
     void end(Session& session, State state, ErrorCode why, Ended& ended);
     void finish(Ended ended);
