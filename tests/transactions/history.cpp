@@ -234,6 +234,11 @@ Step append_step(ListKey key, ListValue value, std::string how) {
     return step;
 }
 
+bool Transaction::appends() const {
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const Step& s) { return s.kind == Step::Kind::Append; });
+}
+
 const char* name_of(Anomaly anomaly) {
     switch (anomaly) {
         case Anomaly::DirtyRead:

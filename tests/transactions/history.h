@@ -50,6 +50,8 @@ struct Transaction {
     std::uint64_t ended = kNever;
     /// How the store knows it: to ask for its outcome again. Plain operations: 0.
     std::int64_t session = 0, number = 0;
+
+    bool appends() const;
 };
 
 struct History {

@@ -154,11 +154,10 @@ class Machine {
 
     /// Sends the commits again: acknowledged ones must still be known, the others get an answer.
     Resolved ask_again() {
-        drop_reads_without_acknowledgement();
         Resolved resolved;
         std::map<std::int64_t, std::int64_t> newest;  // committed, by session
         recorder_.resolve([&](Transaction& t) {
-            if (t.session == 0 || !has_appends(t)) return;
+            if (t.session == 0 || !t.appends()) return;
             if (t.outcome == Outcome::Committed)
                 newest[t.session] = std::max(newest[t.session], t.number);
             if (t.outcome != Outcome::Unknown) return;
@@ -203,16 +202,6 @@ class Machine {
     }
 
   private:
-    void drop_reads_without_acknowledgement() {
-        recorder_.resolve([&](Transaction& t) {
-            if (t.outcome == Outcome::Committed && t.session != 0 && has_appends(t)) return;
-            std::erase_if(t.steps, [](const Step& s) { return s.kind == Step::Kind::Read; });
-        });
-    }
-    static bool has_appends(const Transaction& t) {
-        return std::any_of(t.steps.begin(), t.steps.end(),
-                           [](const Step& s) { return s.kind == Step::Kind::Append; });
-    }
     void open() {
         auto options = folder_options(folder_.path());
         options.storage.environment = disk_.environment();
