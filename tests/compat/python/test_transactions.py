@@ -398,15 +398,17 @@ class Streams(WithServer):
 
 
 class Structure(WithServer):
-    def test_transactions_create_collections(self):
+    def test_transactions_create_collections_and_indexes(self):
         session = self.session()
         with session.start_transaction():
             self.db["implicit"].insert_one({"_id": 1}, session=session)
             self.db.create_collection("explicit", session=session)
-            self.db["explicit"].insert_one({"_id": 1}, session=session)
+            self.db["explicit"].create_index("k", unique=True, session=session)
+            self.db["explicit"].insert_one({"_id": 1, "k": 1}, session=session)
             self.assertEqual(self.db.list_collection_names(), ["things"])
         self.assertEqual(sorted(self.db.list_collection_names()), ["explicit", "implicit", "things"])
-        self.assertEqual(self.db["explicit"].find_one(), {"_id": 1})
+        with self.assertRaises(DuplicateKeyError):
+            self.db["explicit"].insert_one({"k": 1})
         session.start_transaction()
         self.db["never"].insert_one({}, session=session)
         session.abort_transaction()
