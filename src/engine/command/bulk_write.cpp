@@ -8,6 +8,7 @@
 #include "engine/command/write_statements.h"
 
 #include "engine/query/sort.h"
+#include "engine/session/session_table.h"
 
 #include <fmt/format.h>
 
@@ -277,6 +278,8 @@ void reply_to_bulk(Call& call, BulkReport report, std::int64_t batch_size, bool 
         for (const auto id : report.retried) b.push(id);
         b.close();
     }
+    // Any error ends a transaction, also of an operation that the engine never saw.
+    if (report.counts.errors > 0 && call.statement()) call.statement()->fail();
     call.succeed(std::move(b), wrote ? std::optional(time) : std::nullopt);
 }
 

@@ -168,6 +168,26 @@ TEST_F(Transactions, AnyErrorEndsItAndADuplicateIsNoTransientOne) {
     EXPECT_EQ(run(R"({"count": "c"})").at("n"), "3");
 }
 
+TEST_F(Transactions, AWriteThatCannotBeReadEndsItToo) {
+    fill();
+    EXPECT_TRUE(say(kSessionA, 1, R"({"insert": "c", "documents": [{"_id": 4}]})", true).ok());
+    EXPECT_EQ(
+        say(kSessionA, 1,
+            R"({"update": "c", "updates": [{"q": {"_id": 4}, "u": {"$frobnicate": {"a": 1}}}]})")
+            .at("writeErrors.0.code"),
+        "9");
+    EXPECT_EQ(commit(kSessionA, 1).code(), 251);
+    EXPECT_TRUE(say(kSessionA, 2, R"({"insert": "c", "documents": [{"_id": 4}]})", true).ok());
+    EXPECT_EQ(say(kSessionA, 2,
+                  R"({"bulkWrite": 1, "nsInfo": [{"ns": "app.c"}],
+                "ops": [{"update": 0, "filter": {"_id": 4}, "updateMods": {"$frobnicate": {"a": 1}}}]})",
+                  false, "admin")
+                  .at("nErrors"),
+              "1");
+    EXPECT_EQ(commit(kSessionA, 2).code(), 251);
+    EXPECT_EQ(run(R"({"count": "c"})").at("n"), "3");
+}
+
 TEST_F(Transactions, KeepsToTheOrderOfNumbersAndStates) {
     fill();
     const std::string find = R"({"find": "c"})";

@@ -5,6 +5,7 @@
 #include "engine/command/labels.h"
 #include "engine/command/placement.h"
 #include "engine/command/server_state.h"
+#include "engine/session/session_table.h"
 
 #include <fmt/format.h>
 
@@ -79,6 +80,8 @@ void reply_to_statements(Call& call, const std::vector<std::size_t>& positions,
         }
         if (any) b.close();
     }
+    // Any error ends a transaction, also of a statement that the engine never saw.
+    if (!errors.empty() && call.statement()) call.statement()->fail();
     add_write_errors(b, std::move(errors));
     bool any_retried = false;
     for (std::size_t i = 0; i < result.outcomes.size(); ++i) {
