@@ -435,7 +435,7 @@ TEST_P(StoreContract, WithTransactionGivesUpWhenItsTimeIsOver) {
             clock.advance(50s);
             ANGELIA_TRY(store_.find({c, {}, {}, {}, 0, 0}, in(tx)));
             ANGELIA_TRY(store_.update_one(c, json(R"({"_id": 1})"), json(R"({"$inc": {"n": 1}})")));
-            ANGELIA_TRY(store_.update_one(c, json(R"({"_id": 1})"), json(R"({"$set": {"n": 0}})"),
+            ANGELIA_TRY(store_.update_one(c, json(R"({"_id": 1})"), json(R"({"$set": {"n": 100}})"),
                                           false, in(tx)));
             return {};
         },
