@@ -269,8 +269,8 @@ Result<Row> request_reply_saturated(const std::string& folder) {
     Messaging node(store, options("requester"));
     ANGELIA_TRY(node.start());
     node.wait_ready(milliseconds(10'000));
-    // Closed loop of 64 threads x 4 in flight: a request is stored before request_async() returns, so
-    // that fewer threads are limited by their own round trips, not by the system.
+    // Closed loop of 64 threads x 4 in flight: a request is stored before request_async() returns,
+    // so that fewer threads are limited by their own round trips, not by the system.
     constexpr int threads = 64;
     constexpr int in_flight = 4;
     std::vector<double> rates;

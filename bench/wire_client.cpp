@@ -1,5 +1,7 @@
 #include "wire_client.h"
 
+#include "sockets.h"
+
 #include <angelia/bson/validate.h>
 
 #include <fmt/format.h>
@@ -8,9 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 namespace angelia::bench {
@@ -26,31 +25,11 @@ Error lost(const char* what) {
             fmt::format("the server's connection failed while {}: {}", what, std::strerror(errno))};
 }
 
-bool read_exactly(int fd, char* data, std::size_t n) {
-    while (n > 0) {
-        const ssize_t got = ::read(fd, data, n);
-        if (got <= 0) return false;
-        data += got;
-        n -= static_cast<std::size_t>(got);
-    }
-    return true;
-}
-
 }  // namespace
 
 Result<WireClient> WireClient::connect(int port) {
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-        const Error error = lost("connecting");
-        ::close(fd);
-        return error;
-    }
-    const int one = 1;
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    const int fd = connect_to(port);
+    if (fd < 0) return lost("connecting");
     return WireClient(fd);
 }
 
@@ -68,18 +47,13 @@ Result<void> WireClient::send(const bson::Document& command) {
     out_.assign(reinterpret_cast<const char*>(header), sizeof header);
     out_.append(5, '\0');
     out_.append(body);
-    std::size_t done = 0;
-    while (done < out_.size()) {
-        const ssize_t put = ::write(fd_, out_.data() + done, out_.size() - done);
-        if (put <= 0) return lost("sending");
-        done += static_cast<std::size_t>(put);
-    }
+    if (!write_all(fd_, out_.data(), out_.size())) return lost("sending");
     return {};
 }
 
 Result<bson::Document> WireClient::receive() {
     char before[kBeforeBodyBytes];
-    if (!read_exactly(fd_, before, sizeof before)) return lost("waiting for an answer");
+    if (!read_all(fd_, before, sizeof before)) return lost("waiting for an answer");
     std::int32_t length = 0, opcode = 0;
     std::memcpy(&length, before, 4);
     std::memcpy(&opcode, before + 12, 4);
@@ -88,7 +62,7 @@ Result<bson::Document> WireClient::receive() {
         return Error(ErrorCode::ProtocolError,
                      fmt::format("an answer with opcode {} and {} bytes", opcode, length));
     std::string body(static_cast<std::size_t>(length) - kBeforeBodyBytes, '\0');
-    if (!read_exactly(fd_, body.data(), body.size())) return lost("reading an answer");
+    if (!read_all(fd_, body.data(), body.size())) return lost("reading an answer");
     auto answer = bson::Document::from_trusted_bytes(std::move(body));
     if (!answer.view()["ok"].truthy())
         return Error(static_cast<ErrorCode>(answer.view()["code"].to_int64().value_or(1)),

@@ -196,8 +196,8 @@ Result<void> claim_in_one_command(Connection client, Learned& learned, ClaimRequ
 }
 
 /// Locks of those that have not tried yet. A duplicate key means that somebody else holds it.
-Result<void> claim_locks(Connection client, const ClaimRequest& request,
-                         const CallOptions& options, ClaimProgress& progress, ClaimResult& result) {
+Result<void> claim_locks(Connection client, const ClaimRequest& request, const CallOptions& options,
+                         ClaimProgress& progress, ClaimResult& result) {
     const auto untried = progress.with(LockState::Untried);
     ANGELIA_TRY_ASSIGN(BulkResult locked,
                        run_for(client, request.locks, request, untried, lock_operation, options));

@@ -126,9 +126,8 @@ Result<std::int64_t> MongoStore::count(const CollectionName& name, bson::Documen
 }
 
 Result<ClaimResult> MongoStore::claim(ClaimRequest request, const CallOptions& options) {
-    return with_client<ClaimResult>(options, [&](Connection client) {
-        return run_claim(client, *learned_, request, options);
-    });
+    return with_client<ClaimResult>(
+        options, [&](Connection client) { return run_claim(client, *learned_, request, options); });
 }
 
 Result<void> MongoStore::ensure_indexes(const CollectionName& name,

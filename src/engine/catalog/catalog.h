@@ -46,8 +46,8 @@ struct Collection {
     storage::CollectionId id = 0;
     Uuid uuid{};
     bson::Document options;
-    bool keeps_images = false;  ///< what `options` say: oplog entries carry images of documents
-    std::vector<IndexPtr> indexes;              ///< `_id_` first
+    bool keeps_images = false;      ///< what `options` say: oplog entries carry images of documents
+    std::vector<IndexPtr> indexes;  ///< `_id_` first
     std::vector<query::IndexInfo> index_infos;  ///< the same for the planner, same order
     std::uint64_t index_generation =
         0;  ///< changes when indexes come or go (not with a multikey flag)

@@ -47,17 +47,7 @@ class Section final : public ApplySection {
     void rollback_to(std::size_t mark) override { overlay_.rollback_to(mark); }
 
     Result<bool> get(Family family, std::string_view key, std::string& value) const override {
-        std::string_view own;
-        switch (overlay_.find(family, key, own)) {
-            case Overlay::Found::Value:
-                value.assign(own);
-                return true;
-            case Overlay::Found::Erased:
-                return false;
-            case Overlay::Found::Nothing:
-                break;
-        }
-        return stored_.get(family, key, value);
+        return get_over(overlay_, stored_, family, key, value);
     }
     IteratorPtr iterate(Family family, std::string_view lower,
                         std::string_view upper) const override {

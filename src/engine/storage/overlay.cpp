@@ -189,6 +189,21 @@ void Overlay::fill(rocksdb::WriteBatch& batch,
     }
 }
 
+Result<bool> get_over(const Overlay& changes, const Reader& stored, Family family,
+                      std::string_view key, std::string& value) {
+    std::string_view own;
+    switch (changes.find(family, key, own)) {
+        case Overlay::Found::Value:
+            value.assign(own);
+            return true;
+        case Overlay::Found::Erased:
+            return false;
+        case Overlay::Found::Nothing:
+            break;
+    }
+    return stored.get(family, key, value);
+}
+
 std::string oplog_key(bson::Timestamp time, std::uint32_t sub) {
     std::string key;
     key.reserve(12);

@@ -101,6 +101,10 @@ class Overlay {
     std::size_t record_puts_ = 0;
 };
 
+/// What `stored` holds under a key, with the changes on top.
+Result<bool> get_over(const Overlay& changes, const Reader& stored, Family family,
+                      std::string_view key, std::string& value);
+
 /// The stored state of one family with the changes of a section on top. Sees changes that are made
 /// while it is used.
 IteratorPtr merge(IteratorPtr stored, const Overlay& changes, Family family, std::string_view lower,

@@ -23,17 +23,7 @@ class SnapshotWorkspace final : public Workspace {
     std::size_t bytes() const override { return changes_.bytes(); }
 
     Result<bool> get(Family family, std::string_view key, std::string& value) const override {
-        std::string_view own;
-        switch (changes_.find(family, key, own)) {
-            case Overlay::Found::Value:
-                value.assign(own);
-                return true;
-            case Overlay::Found::Erased:
-                return false;
-            case Overlay::Found::Nothing:
-                break;
-        }
-        return base_.get(family, key, value);
+        return get_over(changes_, base_, family, key, value);
     }
     IteratorPtr iterate(Family family, std::string_view lower,
                         std::string_view upper) const override {
