@@ -116,34 +116,35 @@ class Check {
     }
 
     void check_values(std::optional<std::size_t> reader, ListKey key, const List& list) {
-        const std::string reads = (reader ? "is read in list " : "is in the end in list ") +
-                                  std::to_string(key) + ", which is " + told_list(list);
-        const auto by = reader ? told(*reader) : std::string();
+        // Told only when there is something to tell: a run reads tens of thousands of lists.
+        const auto report = [&](Anomaly anomaly, ListValue value, const std::string& what,
+                                std::optional<std::size_t> writer = {}) {
+            found(anomaly, std::to_string(value) +
+                               (reader ? " is read in list " : " is in the end in list ") +
+                               std::to_string(key) + ", which is " + told_list(list) + ", " + what +
+                               ":\n" + (writer ? told(*writer) : "") +
+                               (reader ? told(*reader) : ""));
+        };
         std::set<ListValue> values;
         for (std::size_t at = 0; at < list.size(); ++at) {
             const auto value = list[at];
-            const auto what = std::to_string(value) + " ";
-            if (!values.insert(value).second)
-                found(Anomaly::RepeatedValue, what + reads + ", twice:\n" + by);
+            if (!values.insert(value).second) report(Anomaly::RepeatedValue, value, "twice");
             const auto it = writers_.find(value);
             if (it == writers_.end() || it->second.key != key) {
-                found(Anomaly::PhantomValue,
-                      what + reads + ", and nobody appended it there:\n" + by);
+                report(Anomaly::PhantomValue, value, "and nobody appended it there");
                 continue;
             }
             const auto& writer = it->second;
             if (reader && writer.transaction == *reader) {
-                found(Anomaly::PhantomValue, what + reads + " before it was appended:\n" + by);
+                report(Anomaly::PhantomValue, value, "and was not appended yet");
                 continue;
             }
             if (history_.transactions[writer.transaction].outcome == Outcome::Aborted)
-                found(Anomaly::DirtyRead, what + reads + ", of an aborted transaction:\n" +
-                                              told(writer.transaction) + by);
+                report(Anomaly::DirtyRead, value, "of an aborted transaction", writer.transaction);
             visible_.insert(writer.transaction);
             if (at + 1 == list.size() && !writer.last_on_key)
-                found(reader ? Anomaly::IntermediateRead : Anomaly::BrokenAtomicity,
-                      what + reads + ", without the further append of its transaction:\n" +
-                          told(writer.transaction) + by);
+                report(reader ? Anomaly::IntermediateRead : Anomaly::BrokenAtomicity, value,
+                       "without the further append of its transaction", writer.transaction);
         }
     }
 
